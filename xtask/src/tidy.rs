@@ -48,6 +48,7 @@ const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     names::types_are_called_by_their_words,
     names::a_type_name_is_of_two_rooms_at_most,
     text::files_say_what_they_own,
+    text::doc_comments_open_with_the_thing,
     text::paths_are_of_no_machine,
     text::ignored_tests_say_why,
     text::nothing_is_left_for_later,
@@ -110,6 +111,7 @@ mod tests {
             .file("crates/engine/src/turn.rs", "struct Pear;\nself.store().read();\n")
             .file("crates/kernel/src/pear.rs", "struct Pear;\n")
             .file("crates/server/src/pear.rs", "struct Pear;\n")
+            .file("src/who.rs", "/// Who.\n")
             .file("docs/a.md", "[b](b.md)\n");
         let said: String = look(&house).iter().map(Violation::to_string).collect();
         for word in [
@@ -123,9 +125,15 @@ mod tests {
         ] {
             assert!(said.contains(word), "{word}");
         }
-        for word in
-            ["type is called", "not begin with", "one machine", "without a reason", "stands here", "nowhere"]
-        {
+        for word in [
+            "type is called",
+            "not begin with",
+            "opens with",
+            "one machine",
+            "without a reason",
+            "stands here",
+            "nowhere",
+        ] {
             assert!(said.contains(word), "{word}");
         }
     }

@@ -34,7 +34,7 @@ pub use wish::{Blow, Cannot, Weather, Wish};
 pub use words::*;
 
 /// The outcome of a story: it held, or it does not apply.
-pub type Told = Result<(), Cannot>;
+pub type StoryResult = Result<(), Cannot>;
 
 /// A driver on trial, with ground to stand on.
 pub trait Candidate: Sync {
@@ -83,7 +83,7 @@ pub trait Candidate: Sync {
         let _ = (fact, seen);
     }
     /// Hears what came of a story, after every process that was kept has been ended.
-    fn told(&self, story: &'static str, told: Told);
+    fn told(&self, story: &'static str, told: StoryResult);
 }
 
 /// The dialect in which one kind of agent is talked to.
@@ -121,7 +121,7 @@ pub const FACTS: &[(&str, &str)] = &[
 ];
 
 /// Tells one story and lets the candidate know. Whatever was kept is ended first.
-pub async fn tell(on: &dyn Candidate, story: &'static str, told: impl Future<Output = Told>) {
+pub async fn tell(on: &dyn Candidate, story: &'static str, told: impl Future<Output = StoryResult>) {
     let told = told.await;
     on.calm();
     talk::wait(on, on.agent().close()).await;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use kernel::{Failure, Native};
 
-use crate::Verified;
+use crate::TreeEnd;
 
 /// The longest text in one event. Longer words come as several events, so nothing of them is lost.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -38,9 +38,9 @@ pub enum AgentEvent {
     /// The result of a tool.
     ToolResult { call: String, output: String, failed: bool },
     /// Its plan, in order; each time the whole list.
-    Plan { steps: Vec<Step> },
+    Plan { steps: Vec<PlanStep> },
     /// It says that it changed a file.
-    FileChanged { path: String, change: Change },
+    FileChanged { path: String, change: FileChangeKind },
     /// It asks, and waits for `answer`; `question` is its own key, and `form` says which answers fit.
     Asked { question: String, tool: String, detail: String, form: Form },
     /// It no longer asks, and takes no answer.
@@ -59,7 +59,7 @@ pub enum AgentEvent {
     /// The agent says that it has failed. The tree is gone.
     Failed(Trouble),
     /// It went away without a word of its own. The tree is gone if `verified` says so.
-    Died { detail: String, verified: Verified },
+    Died { detail: String, verified: TreeEnd },
 }
 
 impl AgentEvent {
@@ -72,7 +72,7 @@ impl AgentEvent {
 /// The kind of answer that a question wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// Permission to use the tool: `Answer::Allow` or `Answer::Deny`.
+    /// Permission to use the tool: `QuestionAnswer::Allow` or `QuestionAnswer::Deny`.
     Permission,
     /// One of these, in the agent's order; at least one, at most `CHOICES_MAX`.
     Choice { options: Vec<Choice> },
@@ -82,7 +82,7 @@ pub enum Form {
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     /// The step, in words.
     pub text: String,
     /// Its progress.
@@ -102,7 +102,7 @@ pub enum Progress {
 
 /// The change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChangeKind {
     /// It is new.
     Added,
     /// It has other words in it.
@@ -148,7 +148,7 @@ pub struct About {
 /// Something that can be chosen from an agent's own list. At most `CHOICES_MAX` of a list are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The word that chooses it.
+    /// The name by which it is chosen.
     pub name: String,
     /// In a few words, for people; may be empty.
     pub description: String,

@@ -3,7 +3,7 @@
 //! `House` is what survives a crash of the daemon: the agent's memory, the tasks still running, and a record of what
 //! really ran, which the simulation checks. It names no clock but tokio's and no randomness but its seed, so one
 //! seed gives one story. A dropped `Running` is like a daemon that went away: its task goes on for `linger_ms`, as a
-//! process does until its supervisor notices, and only `bury` or that time ends it.
+//! process does until its supervisor notices, and only `end_leftovers` or that time ends it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::scripted::{self, HANGING, Memory, Script, Step, about, answered, model, question};
+use crate::scripted::{self, HANGING, Memory, Script, ScriptStep, about, answered, model, question};
 use crate::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Form, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply,
-    Running, Setup, Steered, TreeName, Trouble, Usage, Verified,
+    Abilities, Agent, AgentEvent, EndedLeftovers, Form, Launch, MESSAGE_BYTES_MAX, Message, Presence,
+    QuestionAnswer, Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble, Usage,
 };
 
 /// Events an attempt may be ahead of its reader; then it waits, as a process does when its pipe is full.
@@ -196,8 +196,8 @@ impl Agent for InProcess {
         scripted::abilities()
     }
 
-    fn look(&self) -> Reply<'_, Found> {
-        Box::pin(async { Found::Here { version: env!("CARGO_PKG_VERSION").to_owned() } })
+    fn look(&self) -> Reply<'_, Presence> {
+        Box::pin(async { Presence::Here { version: env!("CARGO_PKG_VERSION").to_owned() } })
     }
 
     fn setup(&self) -> Setup {
@@ -208,8 +208,8 @@ impl Agent for InProcess {
         Box::pin(async move { Ok(Box::new(self.launch(launch)?) as Box<dyn Running>) })
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(async move { Ok(Buried { killed: u32::from(self.house.end(&tree).await) }) })
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(async move { Ok(EndedLeftovers { killed: u32::from(self.house.end(&tree).await) }) })
     }
 }
 
@@ -224,14 +224,14 @@ struct Attempt {
     gone: watch::Receiver<bool>,
     /// A last event that was heard, but waits for the task to be gone.
     last: Option<AgentEvent>,
-    verified: Option<Verified>,
+    verified: Option<TreeEnd>,
 }
 
 enum Word {
     Message(Message),
     Answer {
         question: String,
-        answer: Answer,
+        answer: QuestionAnswer,
     },
     /// More words for the turn that runs, and who wants to know that they were taken. Dropped in silence, they were not.
     More {
@@ -254,7 +254,7 @@ impl Attempt {
         }
         // An error means that the task's end of the channel is no more, and so is the task.
         let _ = self.gone.wait_for(|gone| *gone).await;
-        let verified = *self.verified.get_or_insert(Verified { killed: 0, gone: true });
+        let verified = *self.verified.get_or_insert(TreeEnd { killed: 0, gone: true });
         let died = AgentEvent::Died { detail: "the in-process agent went away".to_owned(), verified };
         self.last.take().unwrap_or(died)
     }
@@ -302,15 +302,15 @@ impl Running for Attempt {
         })
     }
 
-    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, question: &str, answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         let question = question.to_owned();
         Box::pin(async move { self.tell(Word::Answer { question, answer }).await })
     }
 
-    fn stop(&mut self, _grace_ms: u64) -> Reply<'_, Verified> {
+    fn stop(&mut self, _grace_ms: u64) -> Reply<'_, TreeEnd> {
         Box::pin(async move {
             let ended = self.house.end(&self.tree).await;
-            *self.verified.get_or_insert(Verified { killed: u32::from(ended), gone: true })
+            *self.verified.get_or_insert(TreeEnd { killed: u32::from(ended), gone: true })
         })
     }
 }
@@ -409,33 +409,33 @@ impl Body {
         let (mut questions, mut words_said) = (0, 0);
         while let Some(step) = script.next() {
             let words = match step {
-                Step::Say(words) => words,
-                Step::Ask { tool, form } => {
+                ScriptStep::Say(words) => words,
+                ScriptStep::Ask { tool, form } => {
                     questions += 1;
                     let answer = self.ask(format!("q{questions}"), &tool, &form, &mut script).await;
                     script.line(&answered(&tool, &form, &answer))
                 }
-                Step::Run { .. } | Step::ForkBomb { .. } => script.line("not in-process"),
-                Step::Directory => script.line(&self.launch.directory.to_string_lossy()),
-                Step::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
-                Step::Crash => return None,
-                Step::Hang => {
+                ScriptStep::Run { .. } | ScriptStep::ForkBomb { .. } => script.line("not in-process"),
+                ScriptStep::Directory => script.line(&self.launch.directory.to_string_lossy()),
+                ScriptStep::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
+                ScriptStep::Crash => return None,
+                ScriptStep::Hang => {
                     let text = script.line(HANGING);
                     self.tell(AgentEvent::Text { text }).await;
                     self.listen(None, &mut script).await;
                     continue;
                 }
-                Step::Sleep { ms } => {
+                ScriptStep::Sleep { ms } => {
                     self.listen(Some(Instant::now() + Duration::from_millis(ms)), &mut script).await;
                     continue;
                 }
-                Step::NewId => {
+                ScriptStep::NewId => {
                     let native = self.house.mint(self.remembered());
                     self.native = Some(native.clone());
                     self.tell(AgentEvent::Native(native)).await;
                     continue;
                 }
-                Step::Remember | Step::Forget | Step::FailStarts { .. } => {
+                ScriptStep::Remember | ScriptStep::Forget | ScriptStep::FailStarts { .. } => {
                     self.keep(step, &message.text);
                     continue;
                 }
@@ -468,7 +468,7 @@ impl Body {
         }
     }
 
-    async fn ask(&mut self, key: String, tool: &str, form: &Form, script: &mut Script) -> Answer {
+    async fn ask(&mut self, key: String, tool: &str, form: &Form, script: &mut Script) -> QuestionAnswer {
         let (tool, form, detail) = (tool.to_owned(), form.clone(), question(tool, form));
         self.tell(AgentEvent::Asked { question: key.clone(), tool, detail, form }).await;
         loop {
@@ -518,17 +518,17 @@ impl Body {
         self.native.as_ref().and_then(|native| self.house.memory(native)).unwrap_or_default()
     }
 
-    fn keep(&self, step: Step, text: &str) {
+    fn keep(&self, step: ScriptStep, text: &str) {
         let Some(Native { id, .. }) = &self.native else { return };
         let mut rooms = self.house.rooms();
-        if step == Step::Forget {
+        if step == ScriptStep::Forget {
             rooms.memories.remove(id);
             return;
         }
         let memory = rooms.memories.entry(id.clone()).or_default();
         match step {
-            Step::FailStarts { failure: Failure::Busy, count } => memory.starts_busy = count,
-            Step::FailStarts { count, .. } => memory.starts_failing = count,
+            ScriptStep::FailStarts { failure: Failure::Busy, count } => memory.starts_busy = count,
+            ScriptStep::FailStarts { count, .. } => memory.starts_failing = count,
             _ => memory.messages.push(text.to_owned()),
         }
     }

@@ -12,13 +12,13 @@ mod port;
 pub mod scripted;
 
 pub use event::{
-    About, AgentEvent, CHOICES_MAX, Change, Choice, DETAIL_BYTES_MAX, Form, NATIVE_BYTES_MAX, Progress, Step,
-    TEXT_BYTES_MAX, Trouble, Usage, bounded, pieces,
+    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, FileChangeKind, Form, NATIVE_BYTES_MAX,
+    PlanStep, Progress, TEXT_BYTES_MAX, Trouble, Usage, bounded, pieces,
 };
 pub use in_process::{Did, House, HouseConfig, InProcess, Noted};
 pub use port::{
-    Abilities, Account, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Reply,
-    Running, Setup, SignIn, Steered, Verified,
+    Abilities, Account, Agent, EndedLeftovers, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Presence,
+    QuestionAnswer, Reply, Running, Setup, SignIn, Steered, TreeEnd,
 };
 // A part of the port's signatures.
 pub use kernel::TreeName;

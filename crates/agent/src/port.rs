@@ -29,25 +29,25 @@ pub trait Agent: Send + Sync + 'static {
     fn abilities(&self) -> Abilities;
 
     /// Looks if it is here and could be started. Takes as long as asking the program for its version.
-    fn look(&self) -> Reply<'_, Found>;
+    fn look(&self) -> Reply<'_, Presence>;
 
     /// Its setup, for people: which program, whose home, whether it asks before it acts.
     fn setup(&self) -> Setup;
 
-    /// The look of its sign-in, by its files and variables alone: no turn is run, so only a turn proves it.
+    /// Its sign-in as far as it can be seen, by its files and variables alone: no turn is run, so only a turn proves it.
     fn sign_in(&self) -> SignIn {
         SignIn::Unknown
     }
 
     /// Starts the process of one attempt and returns once it exists. Nothing of the message has left us then: the
     /// launch names it only so that the agent's own records can. Dropping the future, or later the `Running`, ends
-    /// whatever was started, soon but not at once; `bury` is how to be sure.
+    /// whatever was started, soon but not at once; `end_leftovers` is how to be sure.
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>>;
 
     /// Makes sure that nothing of an attempt is left running: when this answers `Ok`, its lock was held by us and its
     /// tree was seen gone. Fine to call twice, and for an attempt that never came to exist. An error means that it
     /// could not be made sure: nothing may be started in that session yet.
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>>;
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>>;
 
     /// Ends the process that is kept for a session between its turns, if there is one, and answers when it is gone. No
     /// turn of that session runs then.
@@ -83,12 +83,12 @@ pub trait Running: Send {
     }
 
     /// Answers what the agent `Asked`, by the agent's own key. Answering something it no longer asks is harmless.
-    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>>;
+    fn answer(&mut self, question: &str, answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>>;
 
     /// Ends the attempt: politely for up to `grace_ms`, then the whole tree, then looks that it is gone. Fine to call
     /// twice, after the end, and again after the future was dropped half-way. What the agent had said until then,
     /// its terminal event included, can still be had from `next`.
-    fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified>;
+    fn stop(&mut self, grace_ms: u64) -> Reply<'_, TreeEnd>;
 }
 
 /// Everything that starting an attempt takes.
@@ -182,7 +182,7 @@ pub struct Setup {
     pub secrets: Vec<String>,
 }
 
-/// The look of an agent's sign-in.
+/// An agent's sign-in, as far as it can be seen without a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SignIn {
     /// Nobody can tell without a turn, or it needs none.
@@ -214,7 +214,7 @@ pub enum Steered {
 
 /// A person's answer to an agent's question. Whatever does not fit the question's `Form` counts as a no.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum QuestionAnswer {
     /// Once, this one.
     Allow,
     /// No; the reason is for the agent and may be empty. To a choice or a question for words: nobody will say.
@@ -266,7 +266,7 @@ pub enum MemoryMove {
 
 /// The result of `look`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum Presence {
     /// It can be started.
     Here { version: String },
     /// It cannot; `what` says what is missing and how to get it.
@@ -275,17 +275,17 @@ pub enum Found {
 
 /// The observation when an attempt ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct TreeEnd {
     /// The number of processes that had to be killed; 0 when all of them went by themselves.
     pub killed: u32,
-    /// True if the tree was seen gone. `false` means that something could not be killed in time: `bury` before
+    /// True if the tree was seen gone. `false` means that something could not be killed in time: `end_leftovers` before
     /// anything else is started in that session.
     pub gone: bool,
 }
 
 /// The remains of an attempt that should not be running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Buried {
+pub struct EndedLeftovers {
     /// The number of processes that had to be killed.
     pub killed: u32,
 }

@@ -16,7 +16,7 @@
 use kernel::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::{Abilities, About, Answer, CHOICES_MAX, Choice, Form, MemoryMove, Trouble};
+use crate::{Abilities, About, CHOICES_MAX, Choice, Form, MemoryMove, QuestionAnswer, Trouble};
 
 /// The longest `!sleep`, so that a typing error does not outlive its author: one day.
 const SLEEP_MS_MAX: u64 = 86_400_000;
@@ -115,7 +115,7 @@ fn choices(of: &[(&str, &str)]) -> Vec<Choice> {
 
 /// One thing for the body to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ScriptStep {
     /// Go on under a new native id. The old one keeps what it knew.
     NewId,
     /// Add the message to the memory and keep it.
@@ -162,9 +162,9 @@ impl Script {
         let mut todo = Vec::new();
         if !directives.iter().any(Directive::prevents_acting) {
             if directives.contains(&Directive::NewId) {
-                todo.push(Todo::Step(Step::NewId));
+                todo.push(Todo::Step(ScriptStep::NewId));
             }
-            todo.push(Todo::Step(Step::Remember));
+            todo.push(Todo::Step(ScriptStep::Remember));
             let words = rest.join("\n");
             let heading = match command(&words).filter(|_| has_commands) {
                 Some((name, words)) => format!("command {name}: {words}"),
@@ -195,20 +195,20 @@ impl Script {
 }
 
 impl Iterator for Script {
-    type Item = Step;
+    type Item = ScriptStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<ScriptStep> {
         if let Some(step) = self.stream.as_mut().and_then(Stream::next) {
-            self.is_at_line &= !matches!(step, Step::Say(_));
+            self.is_at_line &= !matches!(step, ScriptStep::Say(_));
             return Some(step);
         }
         self.stream = None;
         Some(match self.todo.next()? {
             Todo::Step(step) => step,
-            Todo::Line(text) => Step::Say(self.line(&text)),
+            Todo::Line(text) => ScriptStep::Say(self.line(&text)),
             Todo::Stream(stream) => {
                 self.stream = Some(stream);
-                Step::Say(self.line(""))
+                ScriptStep::Say(self.line(""))
             }
         })
     }
@@ -224,14 +224,14 @@ pub fn question(tool: &str, form: &Form) -> String {
 }
 
 /// The body's words after an `Ask` was answered.
-pub fn answered(tool: &str, form: &Form, answer: &Answer) -> String {
+pub fn answered(tool: &str, form: &Form, answer: &QuestionAnswer) -> String {
     match (form, answer) {
-        (Form::Permission, Answer::Allow) => format!("{tool}: allowed"),
-        (Form::Choice { options }, Answer::Chose(at)) if *at < options.len() => {
+        (Form::Permission, QuestionAnswer::Allow) => format!("{tool}: allowed"),
+        (Form::Choice { options }, QuestionAnswer::Chose(at)) if *at < options.len() => {
             format!("{tool}: chose {}", options[*at].name)
         }
-        (Form::Choice { .. } | Form::Words, Answer::Said(words)) => format!("{tool}: told {words}"),
-        (_, Answer::Deny { reason }) if !reason.is_empty() => format!("{tool}: denied: {reason}"),
+        (Form::Choice { .. } | Form::Words, QuestionAnswer::Said(words)) => format!("{tool}: told {words}"),
+        (_, QuestionAnswer::Deny { reason }) if !reason.is_empty() => format!("{tool}: denied: {reason}"),
         // What does not fit the question is a no.
         _ => format!("{tool}: denied"),
     }
@@ -253,7 +253,7 @@ pub fn flood_byte(at: u64) -> u8 {
 
 #[derive(Debug)]
 enum Todo {
-    Step(Step),
+    Step(ScriptStep),
     Line(String),
     Stream(Stream),
 }
@@ -266,25 +266,27 @@ enum Stream {
 }
 
 impl Stream {
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<ScriptStep> {
         match self {
             Self::Words { said, count, .. } if said == count => None,
             Self::Words { said, per_second, slept, .. } if *said > 0 && *per_second > 0 && !*slept => {
                 *slept = true;
                 // The difference of the two moments, so that rounding does not add up.
-                Some(Step::Sleep { ms: (*said * 1_000) / *per_second - ((*said - 1) * 1_000) / *per_second })
+                Some(ScriptStep::Sleep {
+                    ms: (*said * 1_000) / *per_second - ((*said - 1) * 1_000) / *per_second,
+                })
             }
             Self::Words { said, slept, .. } => {
                 (*said, *slept) = (*said + 1, false);
                 let space = if *said > 1 { " " } else { "" };
-                Some(Step::Say(format!("{space}word{said}")))
+                Some(ScriptStep::Say(format!("{space}word{said}")))
             }
             Self::Flood { said, bytes } if said == bytes => None,
             Self::Flood { said, bytes } => {
                 let end = (*said + FLOOD_PIECE_BYTES).min(*bytes);
                 let piece = (*said..end).map(|at| char::from(flood_byte(at))).collect();
                 *said = end;
-                Some(Step::Say(piece))
+                Some(ScriptStep::Say(piece))
             }
         }
     }
@@ -374,24 +376,27 @@ impl Directive {
             Self::Unknown { line } => return todo.push(Todo::Line(format!("unknown directive: {line}"))),
             Self::NewId => return, // Done before the message was remembered.
             Self::FailStarts { failure, count } => {
-                todo.push(Todo::Step(Step::FailStarts { failure, count }));
+                todo.push(Todo::Step(ScriptStep::FailStarts { failure, count }));
                 return todo.push(Todo::Line(format!("the next {count} starts will fail")));
             }
             Self::Gone => {
-                todo.push(Todo::Step(Step::Forget));
-                Step::Fail(Trouble::new(Failure::Gone, "told to be gone: this conversation no longer exists"))
+                todo.push(Todo::Step(ScriptStep::Forget));
+                ScriptStep::Fail(Trouble::new(
+                    Failure::Gone,
+                    "told to be gone: this conversation no longer exists",
+                ))
             }
-            Self::FailBefore => Step::Fail(Trouble::transient("told to fail before acting")),
-            Self::FailAfter => Step::Fail(Trouble::transient("told to fail after acting")),
-            Self::Busy => Step::Fail(Trouble::new(Failure::Busy, "told to be busy")),
-            Self::Refuse => Step::Fail(Trouble::refused("told to refuse")),
-            Self::Sleep { ms } => Step::Sleep { ms },
-            Self::Ask { tool, form } => Step::Ask { tool, form },
-            Self::Run { command } => Step::Run { command },
-            Self::ForkBomb { count } => Step::ForkBomb { count },
-            Self::Directory => Step::Directory,
-            Self::Crash => Step::Crash,
-            Self::Hang => Step::Hang,
+            Self::FailBefore => ScriptStep::Fail(Trouble::transient("told to fail before acting")),
+            Self::FailAfter => ScriptStep::Fail(Trouble::transient("told to fail after acting")),
+            Self::Busy => ScriptStep::Fail(Trouble::new(Failure::Busy, "told to be busy")),
+            Self::Refuse => ScriptStep::Fail(Trouble::refused("told to refuse")),
+            Self::Sleep { ms } => ScriptStep::Sleep { ms },
+            Self::Ask { tool, form } => ScriptStep::Ask { tool, form },
+            Self::Run { command } => ScriptStep::Run { command },
+            Self::ForkBomb { count } => ScriptStep::ForkBomb { count },
+            Self::Directory => ScriptStep::Directory,
+            Self::Crash => ScriptStep::Crash,
+            Self::Hang => ScriptStep::Hang,
         };
         todo.push(Todo::Step(step));
     }
@@ -407,8 +412,8 @@ mod tests {
         let memory = Memory { messages, ..Memory::default() };
         let seen: String = Script::new(&memory, text, true)
             .map(|step| match step {
-                Step::Say(words) => words,
-                Step::Fail(trouble) => format!("{{{trouble}}}"),
+                ScriptStep::Say(words) => words,
+                ScriptStep::Fail(trouble) => format!("{{{trouble}}}"),
                 other => format!("{{{other:?}}}"),
             })
             .collect();
@@ -453,8 +458,8 @@ mod tests {
         check(&[], "/shout hello\n!pwd", "{Remember}command shout: hello{Directory}");
         check(&[], "/dance", "{Remember}#1 /dance");
         check(&[], "say /shout", "{Remember}#1 say /shout");
-        let early: Vec<Step> = Script::new(&Memory::default(), "/shout hello", false).collect();
-        assert_eq!(early, [Step::Remember, Step::Say("#1 /shout hello".to_owned())]);
+        let early: Vec<ScriptStep> = Script::new(&Memory::default(), "/shout hello", false).collect();
+        assert_eq!(early, [ScriptStep::Remember, ScriptStep::Say("#1 /shout hello".to_owned())]);
     }
 
     #[test]
@@ -463,17 +468,17 @@ mod tests {
         let asked = Directive::parse("!choose paint | red |blue");
         assert_eq!(asked, Directive::Ask { tool: "paint".to_owned(), form: Form::Choice { options } });
         let Directive::Ask { form, .. } = asked else { panic!() };
-        let said = |form: &Form, answer: Answer| answered("it", form, &answer);
-        assert_eq!(said(&form, Answer::Chose(1)), "it: chose blue");
-        assert_eq!(said(&form, Answer::Said("green".to_owned())), "it: told green");
-        assert_eq!(said(&Form::Words, Answer::Said("green".to_owned())), "it: told green");
+        let said = |form: &Form, answer: QuestionAnswer| answered("it", form, &answer);
+        assert_eq!(said(&form, QuestionAnswer::Chose(1)), "it: chose blue");
+        assert_eq!(said(&form, QuestionAnswer::Said("green".to_owned())), "it: told green");
+        assert_eq!(said(&Form::Words, QuestionAnswer::Said("green".to_owned())), "it: told green");
         for (form, answer) in [
-            (&form, Answer::Chose(2)),
-            (&form, Answer::Allow),
-            (&Form::Words, Answer::Chose(0)),
-            (&Form::Words, Answer::Allow),
-            (&Form::Permission, Answer::Said("yes".to_owned())),
-            (&Form::Permission, Answer::Chose(0)),
+            (&form, QuestionAnswer::Chose(2)),
+            (&form, QuestionAnswer::Allow),
+            (&Form::Words, QuestionAnswer::Chose(0)),
+            (&Form::Words, QuestionAnswer::Allow),
+            (&Form::Permission, QuestionAnswer::Said("yes".to_owned())),
+            (&Form::Permission, QuestionAnswer::Chose(0)),
         ] {
             assert_eq!(said(form, answer), "it: denied");
         }
@@ -486,8 +491,8 @@ mod tests {
         let mut text = String::new();
         while let Some(step) = script.next() {
             match step {
-                Step::Say(words) => text += &words,
-                Step::Directory => text += &script.line("/here"),
+                ScriptStep::Say(words) => text += &words,
+                ScriptStep::Directory => text += &script.line("/here"),
                 _ => text += &script.aside("more "),
             }
         }
@@ -515,7 +520,7 @@ mod tests {
     #[test]
     fn a_flood_is_complete_and_comes_in_pieces() {
         let said: Vec<String> = Script::new(&Memory::default(), "!flood 10000", true)
-            .filter_map(|step| if let Step::Say(words) = step { Some(words) } else { None })
+            .filter_map(|step| if let ScriptStep::Say(words) = step { Some(words) } else { None })
             .collect();
         assert!(said.iter().all(|piece| piece.len() as u64 <= FLOOD_PIECE_BYTES));
         let all: String = said.concat();

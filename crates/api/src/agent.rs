@@ -22,7 +22,7 @@ pub struct Agent {
     /// The missing part and how to get it, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// The look of its sign-in; only a turn proves it.
+    /// Its sign-in, as far as it can be seen; only a turn proves it.
     pub sign_in: SignIn,
     /// The kind of driver: `claude`, `codex`, `opencode`, `acp`, `command`, `scripted`.
     pub kind: String,
@@ -46,7 +46,7 @@ pub struct Agent {
     pub commands: Vec<Choice>,
 }
 
-/// The look of an agent's sign-in.
+/// An agent's sign-in, as far as it can be seen without a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SignIn {

@@ -41,7 +41,7 @@ pub struct Entry {
     pub refused: Option<String>,
 }
 
-/// The choice of entries.
+/// The filter for entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -105,6 +105,6 @@ pub struct Broken {
     /// Its own number, if it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// The finding, in words.
+    /// The fault, in words.
     pub why: String,
 }

@@ -27,7 +27,7 @@ pub enum ExportLine {
     End(ExportEnd),
 }
 
-/// The conversation that it is.
+/// The header of an export: the conversation that it is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportHeader {

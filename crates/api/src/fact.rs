@@ -439,7 +439,7 @@ pub struct About {
 /// Something that can be chosen from an agent's own list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Choice {
-    /// The word that chooses it.
+    /// The name by which it is chosen.
     pub name: String,
     /// In a few words; may be missing.
     #[serde(default, skip_serializing_if = "String::is_empty")]

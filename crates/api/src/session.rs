@@ -134,7 +134,7 @@ pub struct Session {
     /// Its title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The state: if it takes messages.
+    /// Its state: an open one takes messages.
     pub state: SessionState,
     /// Why it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub struct Session {
     pub links: Links,
 }
 
-/// The state of a session: if it takes messages.
+/// The state of a session: an open one takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {

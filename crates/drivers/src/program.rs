@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Account, Buried, Found, Launch, Running, TreeName, Trouble};
+use agent::{Account, EndedLeftovers, Launch, Presence, Running, TreeName, Trouble};
 use kernel::Failure;
 use processes::wall::{Wall, WalledSession};
 use processes::{EndedTree, ProcessError, ProcessTree, SILENCE_MS_MAX, TreePlan, end_tree};
@@ -161,19 +161,19 @@ impl<T: AgentProtocol> AgentProgram<T> {
     }
 
     /// The program, if it is there, and what it says when asked for its version with these arguments.
-    pub(crate) async fn look(&self, version_args: &[&str]) -> Found {
+    pub(crate) async fn look(&self, version_args: &[&str]) -> Presence {
         let Some(program) = self.path() else {
-            return Found::Missing { what: format!("there is no program {:?}", self.config.program) };
+            return Presence::Missing { what: format!("there is no program {:?}", self.config.program) };
         };
         let mut command = Command::new(&program);
         command.args(&self.config.args).args(version_args).env_clear().envs(self.config.env.iter().cloned());
         command.env("HOME", self.config.home.replace("{session}", "look")).stdin(std::process::Stdio::null());
         command.current_dir("/").kill_on_drop(true);
-        let missing = |why: String| Found::Missing { what: format!("{}: {why}", program.display()) };
+        let missing = |why: String| Presence::Missing { what: format!("{}: {why}", program.display()) };
         match tokio::time::timeout(VERSION_WAIT, command.output()).await {
             Ok(Ok(output)) if output.status.success() => {
                 match version_in(&String::from_utf8_lossy(&output.stdout)) {
-                    Some(version) => Found::Here { version },
+                    Some(version) => Presence::Here { version },
                     None => missing("it does not say its version".to_owned()),
                 }
             }
@@ -212,13 +212,13 @@ impl<T: AgentProtocol> AgentProgram<T> {
         Ok(Box::new(RunningAgent::new(parts, launch, locks, keep, self.bounds())))
     }
 
-    pub(crate) async fn bury(&self, tree: TreeName) -> Result<Buried, Trouble> {
+    pub(crate) async fn end_leftovers(&self, tree: TreeName) -> Result<EndedLeftovers, Trouble> {
         if let Some(keep) = &self.keep {
             keep.release(&tree).await;
         }
         make_directory(&self.config.locks)?;
         let EndedTree { killed } = end_tree(self.config.locks.clone(), tree).await.map_err(trouble)?;
-        Ok(Buried { killed })
+        Ok(EndedLeftovers { killed })
     }
 
     pub(crate) async fn release(&self, tree: TreeName) {

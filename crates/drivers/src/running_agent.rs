@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    About, AgentEvent, Answer, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Steered, Trouble,
-    Verified, bounded,
+    About, AgentEvent, Launch, MESSAGE_BYTES_MAX, Message, QuestionAnswer, Reply, Running, Steered, TreeEnd,
+    Trouble, bounded,
 };
 use kernel::Failure;
 use processes::{
@@ -69,7 +69,7 @@ pub(crate) trait AgentProtocol: Send + 'static {
         out.steered(Steered::TooLate);
     }
     /// Answers a question. A question that is not asked, or no longer, says nothing.
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput);
+    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput);
     /// Asks the agent to stop the turn. Whoever says nothing here gets a signal (SIGINT) instead.
     fn interrupt(&mut self, out: &mut ProtocolOutput) {
         let _ = out;
@@ -352,7 +352,7 @@ enum Phase {
     /// Its supervisor is gone, so its tree has to be ended from here.
     Lost,
     /// Nothing is left, or what is left cannot be ended, or it is kept.
-    Over(Verified),
+    Over(TreeEnd),
 }
 
 impl<T: AgentProtocol> RunningAgent<T> {
@@ -455,8 +455,8 @@ impl<T: AgentProtocol> RunningAgent<T> {
         let ended = self.ending.get_or_insert_with(begin).await;
         self.ending = None;
         self.phase = Phase::Over(match ended {
-            Ok(Ok(ended)) => Verified { killed: ended.killed, gone: true },
-            _ => Verified { killed: 0, gone: false },
+            Ok(Ok(ended)) => TreeEnd { killed: ended.killed, gone: true },
+            _ => TreeEnd { killed: 0, gone: false },
         });
     }
 
@@ -526,7 +526,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
             let text = format!("ended {} processes that the agent had left behind", exit.killed);
             self.said.push_back(AgentEvent::Notice { text });
         }
-        self.phase = Phase::Over(Verified { killed: exit.killed, gone: exit.gone });
+        self.phase = Phase::Over(TreeEnd { killed: exit.killed, gone: exit.gone });
     }
 
     fn count_output(&mut self, bytes: usize) {
@@ -668,7 +668,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
                 _ => None,
             };
             keep.put(parts, &self.launch, native);
-            self.phase = Phase::Over(Verified { killed: 0, gone: true });
+            self.phase = Phase::Over(TreeEnd { killed: 0, gone: true });
         }
     }
 
@@ -702,7 +702,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
         self.complaint = format!("{}\n{complaint}", exit.words()).into_bytes();
     }
 
-    fn end(&mut self, verified: Verified) -> AgentEvent {
+    fn end(&mut self, verified: TreeEnd) -> AgentEvent {
         match self.last.take() {
             Some(event) if verified.gone => event,
             Some(_) => died("the agent said its last word, but processes of it cannot be ended", verified),
@@ -720,7 +720,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
         self.phase = Phase::Ending { until: Instant::now() + KILL_WAIT };
     }
 
-    async fn stop_now(&mut self, grace: Duration) -> Verified {
+    async fn stop_now(&mut self, grace: Duration) -> TreeEnd {
         self.is_stopping = true;
         if self.phase == Phase::Talking && !grace.is_zero() {
             self.interrupt();
@@ -745,7 +745,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
         self.heed(out);
     }
 
-    async fn go_on_until_over(&mut self) -> Verified {
+    async fn go_on_until_over(&mut self) -> TreeEnd {
         loop {
             if let Phase::Over(verified) = self.phase {
                 return verified;
@@ -816,12 +816,12 @@ impl<T: AgentProtocol> Running for RunningAgent<T> {
         Box::pin(async move { self.steer_now(&message).await })
     }
 
-    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, question: &str, answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         let question = question.to_owned();
         Box::pin(async move { self.say(|protocol, out| protocol.answer(&question, &answer, out)).await })
     }
 
-    fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified> {
+    fn stop(&mut self, grace_ms: u64) -> Reply<'_, TreeEnd> {
         Box::pin(self.stop_now(Duration::from_millis(grace_ms)))
     }
 }
@@ -839,6 +839,6 @@ pub(crate) fn gone_if_here(launch: &Launch, place: &str, detail: impl std::fmt::
     }
 }
 
-fn died(detail: &str, verified: Verified) -> AgentEvent {
+fn died(detail: &str, verified: TreeEnd) -> AgentEvent {
     AgentEvent::Died { detail: bounded(detail, agent::DETAIL_BYTES_MAX), verified }
 }

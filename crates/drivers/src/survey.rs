@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use agent::{AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, bounded};
+use agent::{AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, QuestionAnswer, bounded};
 use serde_json::Value;
 
 use crate::running_agent::ProtocolOutput;
@@ -45,11 +45,11 @@ impl SurveyPart {
     }
 
     /// The person's answer to it, in words. Nothing is a no, and so is what does not fit.
-    fn said(&self, answer: &Answer) -> Option<String> {
+    fn said(&self, answer: &QuestionAnswer) -> Option<String> {
         match answer {
-            Answer::Chose(at) => self.options.get(*at).map(|option| option.name.clone()),
-            Answer::Said(words) => Some(words.clone()),
-            Answer::Allow | Answer::Deny { .. } => None,
+            QuestionAnswer::Chose(at) => self.options.get(*at).map(|option| option.name.clone()),
+            QuestionAnswer::Said(words) => Some(words.clone()),
+            QuestionAnswer::Allow | QuestionAnswer::Deny { .. } => None,
         }
     }
 }
@@ -103,7 +103,7 @@ impl Surveys {
     }
 
     /// Takes an answer; answers the whole request when it was the last one.
-    pub(crate) fn answer(&mut self, question: &str, answer: &Answer) -> Option<SurveyAnswers> {
+    pub(crate) fn answer(&mut self, question: &str, answer: &QuestionAnswer) -> Option<SurveyAnswers> {
         let (key, at) = question.rsplit_once('/')?;
         let survey = self.open.get_mut(key)?;
         let at: usize = at.parse().ok()?;
@@ -166,11 +166,11 @@ mod tests {
         };
         assert_eq!(options.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["red", "blue"]);
         let AgentEvent::Asked { question: second, form: Form::Words, .. } = second else { panic!() };
-        assert!(surveys.has(first) && surveys.answer("a/b/7", &Answer::Chose(0)).is_none());
-        assert!(surveys.answer(second, &Answer::Said("so".to_owned())).is_none());
+        assert!(surveys.has(first) && surveys.answer("a/b/7", &QuestionAnswer::Chose(0)).is_none());
+        assert!(surveys.answer(second, &QuestionAnswer::Said("so".to_owned())).is_none());
         // What was answered stays answered.
-        assert!(surveys.answer(second, &Answer::Said("not so".to_owned())).is_none());
-        let filled = surveys.answer(first, &Answer::Chose(1)).expect("that was the last");
+        assert!(surveys.answer(second, &QuestionAnswer::Said("not so".to_owned())).is_none());
+        let filled = surveys.answer(first, &QuestionAnswer::Chose(1)).expect("that was the last");
         assert_eq!(
             (filled.about, filled.answers),
             (json!(7), vec![Some("blue".to_owned()), Some("so".to_owned())])
@@ -185,9 +185,9 @@ mod tests {
         assert!(!surveys.ask("q", "Ask", Value::Null, two(), &mut out), "it is asked already");
         assert!(!surveys.ask("r", "Ask", Value::Null, Vec::new(), &mut out), "there is nothing to ask");
         out.take();
-        assert!(surveys.answer("q/0", &Answer::Chose(2)).is_none());
+        assert!(surveys.answer("q/0", &QuestionAnswer::Chose(2)).is_none());
         surveys.withdraw_all(&mut out);
         assert_eq!(out.take().0, [AgentEvent::Withdrawn { question: "q/1".to_owned() }]);
-        assert!(surveys.answer("q/1", &Answer::Allow).is_none());
+        assert!(surveys.answer("q/1", &QuestionAnswer::Allow).is_none());
     }
 }

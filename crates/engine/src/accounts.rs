@@ -14,7 +14,7 @@ use store::{NewAccount, StoreError};
 /// A variable of a sign-in may hold so much: a key, a token, or a small file of them.
 pub const SECRET_BYTES_MAX: usize = 16 * 1024;
 
-/// What can be seen of a sign-in that somebody gave.
+/// A sign-in that somebody gave, as far as it can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountView {
     /// The variables that are in it.
@@ -107,7 +107,7 @@ impl People {
         Ok(())
     }
 
-    /// What somebody gave for their own turns with an agent.
+    /// The sign-in that somebody gave for their own turns with an agent.
     pub async fn account(&self, by: &Principal, agent: &str) -> Result<Option<AccountView>, PeopleError> {
         crate::view::may_read(by, "agent")?;
         if by.bound.is_some() {

@@ -23,13 +23,13 @@ pub const RULES_MAX: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {
     pub row: ApprovalRow,
-    /// What it says; none if its words were forgotten, or it was asked before they were kept with it.
+    /// Its words; none if its words were forgotten, or it was asked before they were kept with it.
     pub words: Option<ApprovalWords>,
-    /// How whoever answered is called, if a person did.
+    /// The handle of whoever answered, if a person did.
     pub answered_by: Option<String>,
 }
 
-/// What a question says.
+/// The words of a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ApprovalWords {
@@ -41,7 +41,7 @@ pub struct ApprovalWords {
     pub tool: String,
     /// In its own words.
     pub detail: String,
-    /// What can be chosen, in its order.
+    /// The options, in its order.
     pub options: Vec<ApprovalOption>,
     /// In a worktree: where the session came from.
     home: Option<String>,
@@ -55,12 +55,12 @@ pub struct ApprovalOption {
     pub description: String,
 }
 
-/// How a question was settled before this answer came.
+/// The way a question was settled before this answer came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     pub answer: Answer,
     pub by: Answerer,
-    /// How they are called, if a person did.
+    /// Their handle, if a person did.
     pub handle: Option<String>,
     pub at: Option<Moment>,
 }
@@ -99,8 +99,8 @@ impl Views {
 }
 
 impl WayIn {
-    /// Whether this answer fits the question and is theirs to give; and the rule that it becomes, if it is to be one. The
-    /// session is one that they see and may answer in.
+    /// Checks that this answer fits the question and is theirs to give; and the rule that it becomes, if it is to be
+    /// one. The session is one that they see and may answer in.
     pub(crate) async fn check_answer(
         &self,
         by: &Principal,
@@ -188,7 +188,7 @@ impl WayIn {
         }
     }
 
-    /// What whoever answers too late is told: who was first, or that nobody can answer any more and how to go on.
+    /// The refusal of whoever answers too late: who was first, or that nobody can answer any more and how to go on.
     pub(crate) async fn too_late_to_answer(
         &self,
         by: &Principal,
@@ -227,7 +227,7 @@ impl ApprovalWords {
 }
 
 impl Settled {
-    /// Who it was, in words.
+    /// The answerer, in words.
     pub fn whom(&self) -> String {
         match (self.by, &self.handle) {
             (Answerer::Person(_), Some(handle)) => handle.clone(),
@@ -239,7 +239,7 @@ impl Settled {
     }
 }
 
-/// Which answers a question takes, in words.
+/// The answers that a question takes, in words.
 pub(crate) fn takes_words(form: ApprovalForm) -> String {
     match form {
         ApprovalForm::Permission => "yes or no".to_owned(),

@@ -1,4 +1,4 @@
-//! What a turn changes in its directory.
+//! The changes of a turn in its directory.
 //!
 //! The tree is remembered before the words leave us and after the processes are gone. Git's troubles never fail a turn: a
 //! notice says what could not be seen.
@@ -8,7 +8,7 @@ use kernel::{SessionId, Turn};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a look at a tree may take before the turn goes on without it.
+/// The longest that a look at a tree may take before the turn goes on without it.
 const LOOK_MAX: Duration = Duration::from_secs(120);
 
 /// The snapshots of one directory before and after one turn.
@@ -20,10 +20,10 @@ pub(crate) struct TurnSnapshots {
     directory: String,
 }
 
-/// What was seen before the turn.
+/// The state before the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// How the tree is; what changes can be told.
+pub(crate) enum TreeBefore {
+    /// The tree was seen; what changes can be told.
     Tree,
     /// No tree under version control.
     NoTree,
@@ -36,15 +36,17 @@ impl TurnSnapshots {
         Self { trees: trees.clone(), session, turn, directory: directory.to_owned() }
     }
 
-    pub(crate) async fn before(self) -> Before {
+    pub(crate) async fn before(self) -> TreeBefore {
         match self.remember(Side::Before).await {
-            Ok(true) => Before::Tree,
-            Ok(false) => Before::NoTree,
-            Err(why) => Before::Unseen(format!("what this turn changes cannot be shown or undone: {why}")),
+            Ok(true) => TreeBefore::Tree,
+            Ok(false) => TreeBefore::NoTree,
+            Err(why) => {
+                TreeBefore::Unseen(format!("what this turn changes cannot be shown or undone: {why}"))
+            }
         }
     }
 
-    /// What it has changed; none if there is nothing to compare.
+    /// Its changes; none if there is nothing to compare.
     pub(crate) async fn after(self) -> Result<Option<TreeChanges>, String> {
         let unseen = |why: TreesError| format!("what this turn has changed could not be seen: {why}");
         if !self.remember(Side::After).await.map_err(unseen)? {

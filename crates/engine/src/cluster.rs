@@ -13,7 +13,7 @@ mod local;
 
 pub use local::LocalCluster;
 
-use crate::fanout::{Live, Told};
+use crate::fanout::{LiveWords, SessionUpdate};
 use crate::{RemovedTree, TreeChanges, TreeFiles, TreeSeen};
 use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 /// An answer of the port that takes a while. A look is given up when its caller drops it.
 pub type ClusterReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How soon a keeper should look at its session's inbox.
+/// The urgency with which a keeper should look at its session's inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
     /// At once.
@@ -41,7 +41,7 @@ pub enum Happened {
     /// These facts are durable.
     Facts(SessionId, Vec<StoredFact>),
     /// The agent says words that are not in the log yet.
-    Live(SessionId, Live),
+    Live(SessionId, LiveWords),
     /// Facts may have been written that nobody was told of: whoever follows comes back and reads the log.
     Unclear(SessionId),
     /// These messages are final.
@@ -70,7 +70,7 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     /// Tells whoever follows or waits.
     fn tell(&self, happened: Happened);
     /// Everything that happens in this session from now on; none if the node goes down.
-    fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<Told>>;
+    fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<SessionUpdate>>;
     /// Tells when the message is final. Whoever waits asks for this first and looks then; none if the node goes down.
     fn await_final(&self, message: MessageId) -> Option<oneshot::Receiver<()>>;
     /// Tells the verdict. Whoever waits asks for this first and looks then. An error means that nobody will tell.
@@ -96,17 +96,17 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     fn rights_after(&self, seen: u64) -> ClusterReply<'_, ()>;
 }
 
-/// What one node does for the others: it keeps sessions, and has their directories.
+/// The work of one node for the others: it keeps sessions, and has their directories.
 pub trait Node: Debug + Send + Sync + 'static {
     /// Looks at the inbox of a session, and keeps it if nobody does.
     fn rung(&self, session: SessionId, ring: Ring);
-    /// Whether the session is still in the scope that something was seen in. If not, its keeper records that. None if no
-    /// keeper has said so.
+    /// Asks if the session is still in the scope that something was seen in. If not, its keeper records that. None if
+    /// no keeper has said so.
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>>;
 
     /// The files of a directory, at most so many.
     fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>>;
-    /// What a turn changed; none if nothing was remembered of it.
+    /// The changes of a turn; none if nothing was remembered of it.
     fn changes(
         &self,
         directory: String,

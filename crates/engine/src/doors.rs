@@ -23,7 +23,7 @@ pub type DoorReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A way in and out with address schemes of its own.
 pub trait Door: Debug + Send + Sync + 'static {
-    /// What it is called, in the audit and in logs.
+    /// Its name, in the audit and in logs.
     fn name(&self) -> &'static str;
 
     /// The schemes that it owns. What it hears comes in with these, and with no others; replies to them leave through it.
@@ -33,14 +33,15 @@ pub trait Door: Debug + Send + Sync + 'static {
     /// certainly not sent.
     fn deliver(&self, reply: OutgoingReply) -> DoorReply<'_, Delivered>;
 
-    /// How to ask the service whether it has something; none if it cannot be asked. Then nobody can say what became of a
-    /// reply whose answer was lost, and a person has to.
+    /// The way to ask the service whether it has something; none if it cannot be asked. Then nobody can say what became
+    /// of a reply whose answer was lost, and a person has to.
     fn read_back(&self) -> Option<&dyn ReadBack>;
 }
 
 /// A service that can be asked what it has.
 pub trait ReadBack: Send + Sync {
-    /// Whether this reply has arrived. *No* means that it never will, from any earlier try: the next one sends it again.
+    /// Asks if this reply has arrived. *No* means that it never will, from any earlier try: the next one sends it
+    /// again.
     fn arrived(&self, reply: OutgoingReply) -> DoorReply<'_, Arrived>;
 }
 
@@ -55,11 +56,11 @@ pub struct OutgoingReply {
     pub session: SessionId,
     /// The message that it replies to.
     pub message: MessageId,
-    /// What it says.
+    /// Its words.
     pub words: ReplyWords,
 }
 
-/// What a reply says.
+/// The words of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyWords {
     /// The message has reached this final state, and this was answered.
@@ -70,7 +71,7 @@ pub enum ReplyWords {
     Gone,
 }
 
-/// What a door did with a reply.
+/// The door's report of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivered {
     /// The service has it, and calls it so.
@@ -83,7 +84,7 @@ pub enum Delivered {
     Later { reason: String, after: Option<Duration> },
 }
 
-/// What a service says when it is asked for a reply.
+/// The service's answer when it is asked for a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrived {
     /// It has it, and calls it so.

@@ -15,8 +15,8 @@ use crate::sealer::Sealer;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
 use crate::{
-    CallBack, Clock, Door, Ground, Mint, People, Scripts, Seal, Trees, UnavailableError, Views, Wall, WayIn,
-    Worktrees,
+    CallBack, Clock, Door, Ground, Mint, People, Scripts, Seal, Trees, UnavailableError, Views, WallProver,
+    WayIn, Worktrees,
 };
 use agent::Agent;
 use kernel::{AfterFailure, Moment, Policy, SessionId};
@@ -29,10 +29,10 @@ use store::{Gauges, Store};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How long turns may take to end when the node goes down, on top of the agents' own grace.
+/// The longest that turns may take to end when the node goes down, on top of the agents' own grace.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
-/// What an engine is made of.
+/// The parts that an engine is made of.
 pub struct Wiring {
     /// Where everything is kept.
     pub store: Arc<dyn Store>,
@@ -46,9 +46,9 @@ pub struct Wiring {
     pub ground: Arc<dyn Ground>,
     /// Working trees under version control.
     pub trees: Arc<dyn Trees>,
-    /// What is run in worktrees, by the name of the agent.
+    /// Scripts in worktrees, by the name of the agent.
     pub scripts: BTreeMap<String, Scripts>,
-    /// What becomes of waiting messages after a failed turn, by the name of the agent; of others the policy says it.
+    /// The fate of waiting messages after a failed turn, by the name of the agent; of others the policy says it.
     pub after_failure: BTreeMap<String, AfterFailure>,
     /// The doors that replies leave by.
     pub doors: Vec<Arc<dyn Door>>,
@@ -56,21 +56,21 @@ pub struct Wiring {
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
     pub mint: Arc<dyn Mint>,
-    /// What keeps people's sign-ins secret, and the audit whole.
+    /// The seal that keeps people's sign-ins secret, and the audit whole.
     pub seal: Arc<dyn Seal>,
-    /// How agents call back; none if they cannot.
+    /// The way agents call back; none if they cannot.
     pub call_back: Option<Arc<dyn CallBack>>,
-    /// What keeps agents from what is not theirs.
-    pub wall: Arc<dyn Wall>,
-    /// Whether people are let in although nothing keeps their agents apart.
+    /// The wall that keeps agents from what is not theirs.
+    pub wall: Arc<dyn WallProver>,
+    /// True if people are let in although nothing keeps their agents apart.
     pub trust_everyone: bool,
-    /// What sessions may count on.
+    /// The policy that sessions may count on.
     pub policy: Policy,
-    /// How much of everything.
+    /// The bounds of everything.
     pub limits: Limits,
 }
 
-/// How much of everything there may be.
+/// The bounds of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Sessions that one person may have open.
@@ -83,32 +83,33 @@ pub struct Limits {
     pub org_awake_max: u32,
     /// Messages of one session that may be unfinished.
     pub pending_max: u32,
-    /// How long a verb waits for the keeper's verdict.
+    /// The time for which a verb waits for the keeper's verdict.
     pub verdict_wait: Duration,
-    /// How long a stopped agent may take to go by itself.
+    /// The longest that a stopped agent may take to go by itself.
     pub stop_grace_ms: u64,
     /// Words are written down at the latest after this time …
     pub words_ms_max: u64,
     /// … or when there are this many bytes of them.
     pub words_bytes_max: usize,
-    /// How long a message that may be a command waits until the agent has listed its commands.
+    /// The longest that a message that may be a command waits until the agent has listed its commands.
     pub commands_wait: Duration,
-    /// Whether turns of several sessions may be under way in one directory.
+    /// True if turns of several sessions may be under way in one directory.
     pub shared_directories: bool,
-    /// What becomes of worktrees that nobody is in.
+    /// The fate of worktrees that nobody is in.
     pub worktrees: Collecting,
 }
 
-/// What becomes of worktrees that nobody is in.
+/// The fate of worktrees that nobody is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collecting {
     /// One that nobody has used for so long is removed.
     pub keep: Duration,
-    /// What all may take together: with more, those that were not used for longest are removed. Zero is no bound.
+    /// The room that all may take together: with more, those that were not used for longest are removed. Zero is no
+    /// bound.
     pub disk_bytes_max: u64,
-    /// How long what is remembered of turns can be looked up, undone and forked.
+    /// The time for which what is remembered of turns can be looked up, undone and forked.
     pub snapshots: Duration,
-    /// How often it is looked. Zero is never.
+    /// The time between two looks. Zero is never.
     pub every: Duration,
 }
 
@@ -285,7 +286,7 @@ impl Engine {
         &self.0.views
     }
 
-    /// Who there is, and who may do what.
+    /// People, and who may do what.
     pub fn people(&self) -> &People {
         &self.0.people
     }
@@ -338,7 +339,7 @@ impl Engine {
         Ok(self.store().announce(url).await?)
     }
 
-    /// Whether the store answers: reads something small that is not remembered anywhere else.
+    /// Checks that the store answers: reads something small that is not remembered anywhere else.
     pub async fn ready(&self) -> Result<(), UnavailableError> {
         self.store().next_wake().await?;
         Ok(())
@@ -349,7 +350,7 @@ impl Engine {
         self.store().gauges()
     }
 
-    /// How many sessions are being kept right now.
+    /// The number of sessions that are being kept right now.
     pub fn kept(&self) -> usize {
         self.0.keepers.count()
     }
@@ -412,7 +413,7 @@ impl Engine {
         self.0.policy
     }
 
-    /// What a session counts on while it has this agent.
+    /// The policy of a session while it has this agent.
     pub(crate) fn policy_with(&self, agent: &str) -> Policy {
         let policy = self.policy();
         let after_failure = self.0.after_failure.get(agent).copied().unwrap_or(policy.after_failure);

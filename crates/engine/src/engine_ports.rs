@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Purpose, Store};
 
-/// What every handle works with.
+/// The ports that every handle works with.
 pub(crate) struct EnginePorts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) cluster: Arc<dyn Cluster>,
@@ -26,7 +26,7 @@ pub(crate) struct EnginePorts {
     pub(crate) sealer: Sealer,
     /// Rung when something was put into the outbox.
     pub(crate) outbox_bell: Bell,
-    /// Whether the node goes down.
+    /// True if the node goes down.
     pub(crate) is_closing: AtomicBool,
 }
 

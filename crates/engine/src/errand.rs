@@ -1,4 +1,4 @@
-//! What is done outside between turns: a worktree is made and set up, a turn is undone; and chores.
+//! Errands outside between turns: a worktree is made and set up, a turn is undone; and chores.
 //!
 //! A `RunningErrand` is one errand of one keeper. It has no store; it says stories for people, and at last brings back a
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
@@ -17,17 +17,17 @@ use store::Entry;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// What an errand may be ahead of its keeper.
+/// The outputs that an errand may be ahead of its keeper.
 const OUTPUT_AHEAD_MAX: usize = 32;
-/// What of a script's output people are shown in one fact, and in all of them.
+/// The part of a script's output that people are shown in one fact, and in all of them.
 const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
-/// How long a piece of output waits for more.
+/// The time for which a piece of output waits for more.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
-/// How long a script that is over time may take to go by itself.
+/// The longest that a script that is over time may take to go by itself.
 const SCRIPT_GRACE_MS: u64 = 2_000;
 
-/// What an errand says.
+/// The output of an errand.
 #[derive(Debug)]
 pub(crate) enum ErrandOutput {
     /// Something people should see.
@@ -45,9 +45,9 @@ pub(crate) struct ErrandSession {
     pub(crate) scope: Scope,
     /// The agent of the scope, if there is one of that name.
     pub(crate) agent: Option<Arc<dyn Agent>>,
-    /// How the person is called whose session it is.
+    /// The handle of the person whose session it is.
     pub(crate) whose: String,
-    /// Whether nothing is started for it without a wall.
+    /// True if nothing is started for it without a wall.
     pub(crate) walled: bool,
     pub(crate) term: Term,
     /// Of which session's tree the worktree is made.
@@ -80,7 +80,7 @@ impl RunningErrand {
         Self { errand, kind, output }
     }
 
-    /// What it says next. Cancel-safe.
+    /// Its next output. Cancel-safe.
     pub(crate) async fn next(&mut self) -> ErrandOutput {
         match self.output.recv().await {
             Some(output) => output,
@@ -118,7 +118,7 @@ impl RunningChore {
         Self { output }
     }
 
-    /// What it says next. Cancel-safe.
+    /// Its next output. Cancel-safe.
     pub(crate) async fn next(&mut self) -> ErrandOutput {
         let panicked = || ErrandOutput::Chored(Box::new(Err("it broke off".to_owned())));
         self.output.recv().await.unwrap_or_else(panicked)
@@ -268,7 +268,7 @@ impl ErrandRunner {
     async fn end_leftovers(&self) {
         if let Some(agent) = &self.whom.agent {
             agent.release(self.whom.session).await;
-            crate::turn::bury(&**agent, &TreeName::of(self.whom.session)).await;
+            crate::turn::end_leftovers(&**agent, &TreeName::of(self.whom.session)).await;
         }
     }
 }
@@ -286,7 +286,7 @@ async fn notice(say: &mpsc::Sender<ErrandOutput>, turn: Turn, text: &str) {
     let _ = say.send(ErrandOutput::Story(Box::new(Story::Notice { text }.entry(turn)))).await;
 }
 
-/// What a script prints, on its way into the story.
+/// The output of a script, on its way into the story.
 struct Output<'a> {
     stage: &'static str,
     say: &'a mpsc::Sender<ErrandOutput>,
@@ -366,7 +366,7 @@ async fn run_script(
         Err(why) => Err(why),
     };
     if ran.is_err() {
-        crate::turn::bury(script, &tree).await;
+        crate::turn::end_leftovers(script, &tree).await;
     }
     ran
 }

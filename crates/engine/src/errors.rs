@@ -59,7 +59,7 @@ pub enum WayInError {
     /// The session is in no worktree.
     #[error("the session is in no worktree")]
     NotInWorktree,
-    /// What was asked for belongs to another scope than that of now.
+    /// The wish belongs to another scope than that of now.
     #[error("this belongs to another scope than the one the session is in now")]
     OtherScope,
     /// Something has touched the files of a turn since, so it is not undone. Nothing was changed.
@@ -78,7 +78,7 @@ pub enum ViewError {
     Invalid(#[from] InvalidError),
     #[error(transparent)]
     BadDirectory(#[from] BadDirectory),
-    /// What was looked up belongs to a scope that is no more.
+    /// The lookup belongs to a scope that is no more.
     #[error("the scope has changed while this was looked up: ask again")]
     Stale,
 }
@@ -104,7 +104,7 @@ pub enum PeopleError {
     /// An org has an owner who can come in.
     #[error("an org needs an owner who can come in: make somebody else one first")]
     LastOwner,
-    /// Who is to own a session is disabled, or a viewer.
+    /// The person who is to own a session is disabled, or a viewer.
     #[error("this person cannot own a session: they are disabled, or a viewer")]
     CannotOwn,
     /// Agents could read what is not theirs, so nobody else is let in.
@@ -130,7 +130,7 @@ pub enum WorktreeError {
     Taken(#[from] Taken),
 }
 
-/// Who may not: there is no such thing for them, or somebody else could, or another credential.
+/// Refusals of whoever may not: there is no such thing for them, or somebody else could, or another credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// There is no such thing, or not for this caller.
@@ -185,7 +185,7 @@ pub enum ConflictError {
     /// The key was used for another wish.
     #[error("this idempotency key was used for another request")]
     KeyReused,
-    /// What it is about has gone on.
+    /// Its subject has gone on.
     #[error("too late: it has gone on in the meantime")]
     TooLate,
     /// Somebody changed it in between.
@@ -245,7 +245,7 @@ pub struct Taken {
 pub(crate) trait HandleError: Display {
     /// Its stable code.
     fn code(&self) -> &'static str;
-    /// Whether it says nothing of what was asked for, only that nobody could look: then there is nothing to note.
+    /// True if it says nothing of what was asked for, only that nobody could look: then there is nothing to note.
     fn is_unavailable(&self) -> bool;
 }
 
@@ -562,7 +562,7 @@ fn grant_word(grant: Grant) -> &'static str {
     }
 }
 
-/// How a right is called.
+/// The name of a right.
 pub fn right_word(right: Right) -> &'static str {
     match right {
         Right::Read => "read",

@@ -7,7 +7,7 @@
 //! Of a fork, what was said before it was made goes along: elsewhere there is nobody who could be asked for it, and an agent
 //! that takes the conversation over there is to know what the one here knows.
 
-use crate::inbound::Part;
+use crate::inbound::MessagePart;
 use crate::transcript::ORIGINS_MAX;
 use crate::view::readable;
 use crate::{AccessError, UnavailableError, ViewError, Views, WayIn, WayInError};
@@ -23,21 +23,21 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Exports and imports that may be under way at once: each is held in memory as a whole.
 pub(crate) const AT_ONCE: usize = 4;
-/// How long one more waits for its place.
+/// The time for which one more waits for its place.
 const PLACE_WAIT: Duration = Duration::from_secs(5);
-/// What an export holds at the most, in bytes of words. The newest turns are kept.
+/// The most that an export holds, in bytes of words. The newest turns are kept.
 pub const PAST_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Turns in an export or an import: it becomes one transaction, for which others wait.
 pub const PAST_TURNS_MAX: usize = 2_000;
-/// What there is to see of all these turns together, in facts.
+/// The story of all these turns together, in facts.
 pub const PAST_STORIES_MAX: usize = 20_000;
 /// Messages of one turn.
 pub const PAST_SAID_MAX: usize = 64;
 /// Facts read at once, and bytes of them.
 const PAGE: (usize, usize) = (512, 1024 * 1024);
 
-/// What people were shown of a turn that means something elsewhere, too. How the agent was started, what it asked, and what
-/// it was told of earlier turns does not.
+/// The kinds of stories of a turn that mean something elsewhere, too. How the agent was started, what it asked, and
+/// what it was told of earlier turns does not.
 pub const PAST_KINDS: [&str; 14] = [
     "text",
     "reasoning",
@@ -58,11 +58,11 @@ pub const PAST_KINDS: [&str; 14] = [
 /// A conversation, as far as it is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// Which session it is, where it comes from.
+    /// The session, where it comes from.
     pub session: SessionId,
     /// The org that it was in.
     pub org: String,
-    /// What people call it.
+    /// Its title, for people.
     pub title: Option<String>,
     /// The agent that was there last.
     pub agent: String,
@@ -70,17 +70,17 @@ pub struct Export {
     pub model: Option<String>,
     /// Its mode, where one was chosen.
     pub mode: Option<String>,
-    /// Who took it along, by their handle.
+    /// The person who took it along, by their handle.
     pub by: String,
     /// When.
     pub at: Moment,
-    /// What did not go along.
+    /// The part that did not go along.
     pub left_out: LeftOut,
     /// The turns, oldest first.
     pub turns: Vec<PastTurn>,
 }
 
-/// What did not go along.
+/// The part that did not go along.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Turns for which there was no room: the oldest.
@@ -104,23 +104,23 @@ pub struct PastTurn {
     pub began_at: Moment,
     /// When it was over.
     pub ended_at: Moment,
-    /// What it began with, and what was said into it.
+    /// The words it began with, and those that were said into it.
     pub said: Vec<PastWords>,
-    /// What there was to see.
+    /// The story.
     pub story: Vec<PastStory>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What somebody said.
+/// Words of somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastWords {
-    /// Who, by the handle that they had there.
+    /// Their speaker, by the handle that they had there.
     pub by: String,
     /// When it was accepted.
     pub at: Moment,
-    /// What. None if the words were forgotten.
-    pub parts: Vec<Part>,
+    /// The parts. None if the words were forgotten.
+    pub parts: Vec<MessagePart>,
 }
 
 /// Something that people were shown.
@@ -145,8 +145,8 @@ impl Views {
         let Scope { agent, model, mode, .. } = row.scope;
         let waiting = self.ports.store.queue(session).await?.len() as u32;
         let left_out = read.left_out(waiting);
-        let mut packed = Packed::default();
-        self.pack(by, read, Depth::Whole, &mut packed).await?;
+        let mut packed = ExportPack::default();
+        self.pack(by, read, ExportDepth::Whole, &mut packed).await?;
         let can_ask = authorize(by, Act::Say, &record, ()).is_ok();
         self.pack_origins(by, row.origin, can_ask, &mut packed).await?;
         let left_out = LeftOut { turns: packed.left_out, ..left_out };
@@ -154,7 +154,7 @@ impl Views {
         Ok(Export { session, org, title, agent, model, mode, by, at, left_out, turns: packed.in_order() })
     }
 
-    /// What was said before a fork was made, from the session of which it is one, and so on back to where it all began.
+    /// The words before a fork was made, from the session of which it is one, and so on back to where it all began.
     ///
     /// Whoever may read that session gets all of it. Whoever may only say something in the fork gets what its agent is told
     /// again, and would tell them: the words, and nothing of what else there was to see. Nobody else gets anything.
@@ -163,7 +163,7 @@ impl Views {
         by: &Principal,
         mut origin: Option<Origin>,
         can_ask: bool,
-        packed: &mut Packed,
+        packed: &mut ExportPack,
     ) -> Result<(), StoreError> {
         for _ in 0..ORIGINS_MAX {
             let Some(Origin { session, turn }) = origin else { return Ok(()) };
@@ -172,8 +172,8 @@ impl Views {
             let Some((record, row)) = found else { return Ok(()) };
             let depth = match readable(by, &record, "session") {
                 _ if packed.left_out > 0 => None,
-                Ok(()) => Some(Depth::Whole),
-                Err(_) => can_ask.then_some(Depth::Words),
+                Ok(()) => Some(ExportDepth::Whole),
+                Err(_) => can_ask.then_some(ExportDepth::Words),
             };
             packed.forks.push(turn.0);
             match depth {
@@ -207,12 +207,12 @@ impl Views {
         &self,
         by: &Principal,
         mut read: Reading,
-        depth: Depth,
-        packed: &mut Packed,
+        depth: ExportDepth,
+        packed: &mut ExportPack,
     ) -> Result<(), StoreError> {
         while let Some(over) = read.over.pop_back() {
             let mut past = self.past(by, over).await?;
-            if depth == Depth::Words {
+            if depth == ExportDepth::Words {
                 past.story.retain(|story| story.kind == "text");
             }
             if !packed.take(past) {
@@ -224,8 +224,8 @@ impl Views {
         Ok(())
     }
 
-    async fn past(&self, by: &Principal, over: Over) -> Result<PastTurn, StoreError> {
-        let Over { mut past, messages, mut there, .. } = over;
+    async fn past(&self, by: &Principal, over: EndedTurn) -> Result<PastTurn, StoreError> {
+        let EndedTurn { mut past, messages, mut there, .. } = over;
         for message in messages {
             let Some((_, row)) = self.ports.store.receipt(message).await? else { continue };
             let words = self.ports.store.words(message).await?;
@@ -255,25 +255,26 @@ async fn place_at(exchange: &Semaphore) -> Result<SemaphorePermit<'_>, Unavailab
 }
 
 impl PastTurn {
-    /// How many bytes of words it has.
+    /// The number of bytes of words in it.
     pub(crate) fn bytes(&self) -> usize {
-        let said = self.said.iter().flat_map(|said| said.parts.iter().map(|Part::Text { text }| text.len()));
+        let said =
+            self.said.iter().flat_map(|said| said.parts.iter().map(|MessagePart::Text { text }| text.len()));
         said.sum::<usize>() + self.story.iter().map(|story| story.body.len()).sum::<usize>()
     }
 }
 
-/// How much of a turn goes along.
+/// The part of a turn that goes along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Depth {
+enum ExportDepth {
     /// All that there was to see.
     Whole,
-    /// What was said and answered.
+    /// The words and the answer.
     Words,
 }
 
-/// What goes along, the newest turn first.
+/// The turns that go along, the newest first.
 #[derive(Debug, Default)]
-struct Packed {
+struct ExportPack {
     /// With how many forks lie between each of them and the session itself.
     turns: Vec<(usize, PastTurn)>,
     /// After which turn of its origin each fork was made, the session's own first.
@@ -283,7 +284,7 @@ struct Packed {
     left_out: u32,
 }
 
-impl Packed {
+impl ExportPack {
     /// Takes a turn that is older than all the others, if there is room for it.
     fn take(&mut self, past: PastTurn) -> bool {
         (self.stories, self.bytes) = (self.stories + past.story.len(), self.bytes + past.bytes());
@@ -311,10 +312,10 @@ impl Packed {
 
 /// A turn that is over, with the names of its messages.
 #[derive(Debug)]
-struct Over {
+struct EndedTurn {
     past: PastTurn,
     messages: Vec<MessageId>,
-    /// Who said them, and when, if that was elsewhere.
+    /// Their speakers, and the times, if that was elsewhere.
     there: VecDeque<(String, Moment)>,
     story_bytes: usize,
 }
@@ -322,11 +323,11 @@ struct Over {
 /// A log on its way through.
 #[derive(Debug, Default)]
 struct Reading {
-    /// What comes after this turn is not read.
+    /// The last turn that is read.
     last: Turn,
     is_over: bool,
-    over: VecDeque<Over>,
-    running: Option<Over>,
+    over: VecDeque<EndedTurn>,
+    running: Option<EndedTurn>,
     scope_agent: String,
     dropped: u32,
     stories: usize,
@@ -379,7 +380,8 @@ impl Reading {
         let (said, story, outcome) = (Vec::new(), Vec::new(), Outcome::Answered);
         let agent = self.scope_agent.clone();
         let past = PastTurn { turn: turn.0, agent, began_at: at, ended_at: at, said, story, outcome };
-        self.running = Some(Over { past, messages: vec![message], there: VecDeque::new(), story_bytes: 0 });
+        self.running =
+            Some(EndedTurn { past, messages: vec![message], there: VecDeque::new(), story_bytes: 0 });
     }
 
     fn end(&mut self, at: Moment, outcome: Outcome) {
@@ -416,7 +418,7 @@ impl Reading {
     }
 }
 
-impl Over {
+impl EndedTurn {
     /// The turn did not run here.
     fn came_from(&mut self, body: &[u8]) {
         let Some(there) = crate::story::imported_of(body) else { return };

@@ -2,7 +2,7 @@
 //!
 //! One ring per watched session. The log is the truth: a reader who lags behind the ring is cut off and comes back with
 //! the last number it has; nothing is buffered for it. A fact is shared, and whoever puts it on a wire may keep the
-//! encoded form in `Shared::frame`, so that it is encoded once for all readers.
+//! encoded form in `SharedFact::frame`, so that it is encoded once for all readers.
 
 use bytes::Bytes;
 use kernel::{MessageId, Number, RequestId, SessionId, Turn};
@@ -19,14 +19,14 @@ const SWEEP_MIN: usize = 64;
 
 /// A fact on its way to watchers.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedFact {
     /// The fact.
     pub fact: StoredFact,
     /// Its form on a wire, made by the first who needs it.
     pub frame: OnceLock<Bytes>,
 }
 
-impl Shared {
+impl SharedFact {
     pub(crate) fn new(fact: StoredFact) -> Arc<Self> {
         Arc::new(Self { fact, frame: OnceLock::new() })
     }
@@ -34,12 +34,12 @@ impl Shared {
 
 /// Words that are not in the log yet, with the place at which they will be.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveWords {
     /// The turn that says them.
     pub turn: Turn,
     /// `text` or `reasoning`.
     pub kind: &'static str,
-    /// Which run of words within the turn.
+    /// The run of words within the turn.
     pub part: u32,
     /// Bytes of this part before these words.
     pub offset: u64,
@@ -49,36 +49,38 @@ pub struct Live {
     pub frame: OnceLock<Bytes>,
 }
 
-/// What a watcher is told.
+/// The events that a watcher is told.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum SessionUpdate {
     /// A fact of the log.
-    Fact(Arc<Shared>),
+    Fact(Arc<SharedFact>),
     /// Words ahead of the log. They come again, as a fact, with the same part and offset.
-    Live(Arc<Live>),
+    Live(Arc<LiveWords>),
 }
 
 /// Where keepers say what happened, and watchers and waiters hear it.
 #[derive(Debug, Default)]
 pub(crate) struct Fanout {
-    rings: Mutex<Rings>,
+    subscribers: Mutex<Subscribers>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Rings {
-    sessions: BTreeMap<SessionId, broadcast::Sender<Told>>,
+struct Subscribers {
+    sessions: BTreeMap<SessionId, broadcast::Sender<SessionUpdate>>,
     finals: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
     verdicts: BTreeMap<RequestId, Vec<oneshot::Sender<Verdict>>>,
-    /// How many there may be before it is looked who of them has given up.
+    /// The number there may be before it is looked who of them has given up.
     swept_at: usize,
     closed: bool,
 }
 
-impl Rings {
+impl Subscribers {
     /// Forgets those who gave up, each time that there are twice as many as were left the last time.
     fn sweep(&mut self) {
-        let count = |rings: &Self| rings.sessions.len() + rings.finals.len() + rings.verdicts.len();
+        let count = |subscribers: &Self| {
+            subscribers.sessions.len() + subscribers.finals.len() + subscribers.verdicts.len()
+        };
         if count(self) < self.swept_at.max(SWEEP_MIN) {
             return;
         }
@@ -91,13 +93,19 @@ impl Rings {
 
 impl Fanout {
     /// Everything that happens in this session from now on.
-    pub(crate) fn watch(&self, session: SessionId) -> Option<broadcast::Receiver<Told>> {
-        let mut rings = self.rings();
-        if rings.closed {
+    pub(crate) fn watch(&self, session: SessionId) -> Option<broadcast::Receiver<SessionUpdate>> {
+        let mut subscribers = self.subscribers();
+        if subscribers.closed {
             return None;
         }
-        rings.sweep();
-        Some(rings.sessions.entry(session).or_insert_with(|| broadcast::Sender::new(LAG_MAX)).subscribe())
+        subscribers.sweep();
+        Some(
+            subscribers
+                .sessions
+                .entry(session)
+                .or_insert_with(|| broadcast::Sender::new(LAG_MAX))
+                .subscribe(),
+        )
     }
 
     /// A number that grows whenever any session has changed.
@@ -106,10 +114,10 @@ impl Fanout {
     }
 
     pub(crate) fn tell_facts(&self, session: SessionId, facts: Vec<StoredFact>) {
-        if let Some(ring) = self.ring(session) {
+        if let Some(ring) = self.sender_of(session) {
             for fact in facts {
                 // No receiver is no error: it left between the look and the word.
-                let _ = ring.send(Told::Fact(Shared::new(fact)));
+                let _ = ring.send(SessionUpdate::Fact(SharedFact::new(fact)));
             }
         }
         self.changed.send_modify(|count| *count += 1);
@@ -117,34 +125,34 @@ impl Fanout {
 
     /// Facts may have been written that nobody was told: whoever watches comes back and reads the log.
     pub(crate) fn cut(&self, session: SessionId) {
-        self.rings().sessions.remove(&session);
+        self.subscribers().sessions.remove(&session);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    pub(crate) fn tell_live(&self, session: SessionId, live: Live) {
-        if let Some(ring) = self.ring(session) {
-            let _ = ring.send(Told::Live(Arc::new(live)));
+    pub(crate) fn tell_live(&self, session: SessionId, live: LiveWords) {
+        if let Some(ring) = self.sender_of(session) {
+            let _ = ring.send(SessionUpdate::Live(Arc::new(live)));
         }
     }
 
     /// Called by the one who waits, before it looks whether the message is final already.
     pub(crate) fn await_final(&self, message: MessageId) -> Option<oneshot::Receiver<()>> {
         let (tell, told) = oneshot::channel();
-        let mut rings = self.rings();
-        if rings.closed {
+        let mut subscribers = self.subscribers();
+        if subscribers.closed {
             return None;
         }
-        rings.sweep();
-        let waiting = rings.finals.entry(message).or_default();
+        subscribers.sweep();
+        let waiting = subscribers.finals.entry(message).or_default();
         waiting.retain(|other| !other.is_closed());
         waiting.push(tell);
         Some(told)
     }
 
     pub(crate) fn tell_final(&self, messages: &BTreeSet<MessageId>) {
-        let mut rings = self.rings();
+        let mut subscribers = self.subscribers();
         for message in messages {
-            for waiting in rings.finals.remove(message).into_iter().flatten() {
+            for waiting in subscribers.finals.remove(message).into_iter().flatten() {
                 let _ = waiting.send(());
             }
         }
@@ -153,16 +161,16 @@ impl Fanout {
     /// Called by the one who waits, before it looks whether there is a verdict already.
     pub(crate) fn await_verdict(&self, request: RequestId) -> oneshot::Receiver<Verdict> {
         let (tell, told) = oneshot::channel();
-        let mut rings = self.rings();
-        rings.sweep();
-        rings.verdicts.entry(request).or_default().push(tell);
+        let mut subscribers = self.subscribers();
+        subscribers.sweep();
+        subscribers.verdicts.entry(request).or_default().push(tell);
         told
     }
 
     pub(crate) fn tell_verdicts(&self, verdicts: &[(RequestId, Verdict)]) {
-        let mut rings = self.rings();
+        let mut subscribers = self.subscribers();
         for (request, verdict) in verdicts {
-            for waiting in rings.verdicts.remove(request).into_iter().flatten() {
+            for waiting in subscribers.verdicts.remove(request).into_iter().flatten() {
                 let _ = waiting.send(verdict.clone());
             }
         }
@@ -170,33 +178,33 @@ impl Fanout {
 
     /// Ends every watch: the node goes down, and watchers find another or come back later.
     pub(crate) fn close(&self) {
-        let mut rings = self.rings();
-        rings.closed = true;
-        rings.sessions.clear();
-        rings.finals.clear();
-        rings.verdicts.clear();
+        let mut subscribers = self.subscribers();
+        subscribers.closed = true;
+        subscribers.sessions.clear();
+        subscribers.finals.clear();
+        subscribers.verdicts.clear();
     }
 
-    fn ring(&self, session: SessionId) -> Option<broadcast::Sender<Told>> {
-        let mut rings = self.rings();
-        let ring = rings.sessions.get(&session)?;
+    fn sender_of(&self, session: SessionId) -> Option<broadcast::Sender<SessionUpdate>> {
+        let mut subscribers = self.subscribers();
+        let ring = subscribers.sessions.get(&session)?;
         if ring.receiver_count() == 0 {
-            rings.sessions.remove(&session);
+            subscribers.sessions.remove(&session);
             return None;
         }
         Some(ring.clone())
     }
 
-    fn rings(&self) -> MutexGuard<'_, Rings> {
+    fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
         // Nobody panics while holding it; if somebody did, what it guards is still only a list of listeners.
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The place in a session's log up to which a watcher has heard everything.
-pub(crate) fn newer_than(told: &Told, at: Number) -> bool {
+pub(crate) fn newer_than(told: &SessionUpdate, at: Number) -> bool {
     match told {
-        Told::Fact(shared) => shared.fact.number > at,
-        Told::Live(_) => true,
+        SessionUpdate::Fact(shared) => shared.fact.number > at,
+        SessionUpdate::Live(_) => true,
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever watches is asked again whether they may: at every change of rights on this node, and at least every
 //! `LOOK_EVERY`. A right that is gone ends the stream.
 
-use crate::fanout::{Shared, Told, newer_than};
+use crate::fanout::{SessionUpdate, SharedFact, newer_than};
 use crate::people::LOOK_EVERY;
 use crate::{InvalidError, Neighbour, ReadyView, UnavailableError, ViewError, Views};
 use kernel::{Number, Principal, SessionId};
@@ -60,8 +60,8 @@ pub struct Follow {
     by: Principal,
     session: SessionId,
     at: Number,
-    ring: broadcast::Receiver<Told>,
-    page: std::vec::IntoIter<Arc<Shared>>,
+    ring: broadcast::Receiver<SessionUpdate>,
+    page: std::vec::IntoIter<Arc<SharedFact>>,
     reading: Reading,
     /// The number of changes of rights that have been heeded.
     rights: u64,
@@ -80,34 +80,34 @@ enum Reading {
     Ring,
 }
 
-/// What a watcher hears next.
+/// The next event for a watcher.
 enum Next {
-    Told(Told),
+    Update(SessionUpdate),
     /// It has lagged behind the ring.
     Lagged,
     /// The ring is gone.
     Over,
-    /// What it may read is to be asked again.
+    /// The right to read is to be asked again.
     Look,
 }
 
 impl Follow {
     /// The next thing to tell. `None` is the end: the reader lagged behind, lost its right, or the node goes down; it
     /// may come back with the last number it has. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<SessionUpdate> {
         loop {
             // An agent that never stops talking does not keep us from looking.
             self.heed().await?;
             if let Some(shared) = self.page.next() {
                 self.at = shared.fact.number;
-                return Some(Told::Fact(shared));
+                return Some(SessionUpdate::Fact(shared));
             }
             if self.reading == Reading::Log {
                 self.read_log().await?;
                 continue;
             }
             let told = match self.hear().await {
-                Next::Told(told) => told,
+                Next::Update(told) => told,
                 Next::Look => continue,
                 Next::Lagged if self.reading == Reading::RingFirst => {
                     self.reading = Reading::Log;
@@ -119,7 +119,7 @@ impl Follow {
             if !newer_than(&told, self.at) {
                 continue;
             }
-            if let Told::Fact(shared) = &told {
+            if let SessionUpdate::Fact(shared) = &told {
                 if shared.fact.number != self.at.next() {
                     // Something between was told before we watched.
                     self.reading = Reading::Log;
@@ -135,7 +135,7 @@ impl Follow {
         tokio::select! {
             biased;
             heard = self.ring.recv() => match heard {
-                Ok(told) => Next::Told(told),
+                Ok(told) => Next::Update(told),
                 Err(broadcast::error::RecvError::Lagged(_)) => Next::Lagged,
                 Err(broadcast::error::RecvError::Closed) => Next::Over,
             },
@@ -183,29 +183,31 @@ impl Follow {
         self.at
     }
 
-    /// Whether everything that was there has been told, so that the next fact is a new one.
+    /// True if everything that was there has been told, so that the next fact is a new one.
     pub fn is_caught_up(&self) -> bool {
         self.reading != Reading::Log && self.page.len() == 0
     }
 }
 
-/// How long facts are waited for that follow each other, before it is looked how ready the session is after them.
+/// The time for which facts are waited for that follow each other, before it is looked how ready the session is after
+/// them.
 const READY_SOON: Duration = Duration::from_millis(50);
-/// How often it is looked although nothing was heard: a directory may go, or an agent come.
+/// The time between two looks although nothing was heard: a directory may go, or an agent come.
 const READY_EVERY: Duration = Duration::from_secs(15);
 
-/// What somebody hears who also wants to know how ready the session is.
+/// The events for somebody who also wants to know how ready the session is.
 #[derive(Debug)]
-pub enum Heard {
+pub enum FollowUpdate {
     /// A fact, or live words.
-    Told(Told),
-    /// How ready it is now.
+    Session(SessionUpdate),
+    /// Its readiness now.
     Ready(ReadyView),
 }
 
-/// What makes one answer differ from the next: the words of each part and who is in the way, without any times.
+/// The part that makes one answer differ from the next: the words of each part and who is in the way, without any
+/// times.
 #[derive(Debug, PartialEq, Eq)]
-struct Glance {
+struct ReadinessDigest {
     words: Vec<(&'static str, &'static str)>,
     neighbour: Option<Neighbour>,
 }
@@ -214,38 +216,38 @@ struct Glance {
 #[derive(Debug)]
 pub struct ReadyFollow {
     follow: Follow,
-    told: Option<Glance>,
+    told: Option<ReadinessDigest>,
     look_at: Instant,
 }
 
 impl ReadyFollow {
     /// The next thing to tell; `None` is the end, as of the facts. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Heard> {
+    pub async fn next(&mut self) -> Option<FollowUpdate> {
         loop {
             // Before anything is heard: an agent that never stops talking does not keep us from looking, either.
             if Instant::now() >= self.look_at {
                 self.follow.heed().await?;
                 if let Some(ready) = self.changed().await {
-                    return Some(Heard::Ready(ready));
+                    return Some(FollowUpdate::Ready(ready));
                 }
             }
             tokio::select! {
                 biased;
                 told = self.follow.next() => {
                     let told = told?;
-                    if let Told::Fact(shared) = &told
+                    if let SessionUpdate::Fact(shared) = &told
                         && let StoredEntry::Rule(_) = shared.fact.entry
                     {
                         self.look_at = self.look_at.min(Instant::now() + READY_SOON);
                     }
-                    return Some(Heard::Told(told));
+                    return Some(FollowUpdate::Session(told));
                 }
                 () = tokio::time::sleep_until(self.look_at) => {}
             }
         }
     }
 
-    /// How ready it is, if that is not what was told last. If it cannot be seen, it is looked again later.
+    /// Its readiness, if that is not what was told last. If it cannot be seen, it is looked again later.
     async fn changed(&mut self) -> Option<ReadyView> {
         let Follow { views, by, session, .. } = &self.follow;
         let (seen, now) = (views.readiness(by, *session).await, views.ports.now());
@@ -259,7 +261,7 @@ impl ReadyFollow {
         }
         let words = view.parts.iter().map(|part| (part.state.word(), part.why.map_or("", |why| why.word())));
         let words = [(view.state, "")].into_iter().chain(words).collect();
-        let glance = Some(Glance { words, neighbour: view.neighbour });
+        let glance = Some(ReadinessDigest { words, neighbour: view.neighbour });
         let is_new = self.told != glance;
         self.told = glance;
         is_new.then_some(view)

@@ -1,4 +1,5 @@
-//! What doors bring in and take back: `Inbound` on the way in (and the kernel's `Request`), `Receipt` on the way out (and the errors of `errors`).
+//! Forms that doors bring in and take back: `Inbound` on the way in (and the kernel's `Request`), `Receipt` on the way
+//! out (and the errors of `errors`).
 //!
 //! A door makes a `Principal` from a credential, never from a body, and everything else from what it heard. It learns
 //! nothing here about stores, agents or other doors.
@@ -25,15 +26,15 @@ pub const MODEL_BYTES_MAX: usize = 256;
 /// A message on its way in.
 #[derive(Debug, Clone)]
 pub struct Inbound {
-    /// Who says it.
+    /// The person who says it.
     pub by: Principal,
     /// To which session. There is no default.
     pub to: To,
-    /// How the session is made if one is made; ignored for an existing one, and the receipt says so.
+    /// The options of the session if one is made; ignored for an existing one, and the receipt says so.
     pub if_new: IfNew,
-    /// What is said.
-    pub parts: Vec<Part>,
-    /// How it is to reach a session whose turn is under way.
+    /// The parts of what is said.
+    pub parts: Vec<MessagePart>,
+    /// The way it is to reach a session whose turn is under way.
     pub delivery: Delivery,
     /// The epoch of the scope that the sender saw, if they said so.
     pub under: Option<Epoch>,
@@ -41,11 +42,11 @@ pub struct Inbound {
     pub unattended: bool,
     /// Where replies go, if not by reading the log.
     pub reply: Option<Address>,
-    /// How this came in.
+    /// The trace of its way in.
     pub trace: Trace,
 }
 
-/// How a wish came in.
+/// The trace of a wish's way in.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// The way in: `http`, `cli`, `slack` …
@@ -54,7 +55,7 @@ pub struct Trace {
     pub correlation: String,
     /// Where the caller is, as far as the door knows.
     pub address: Option<IpAddr>,
-    /// What makes a repeated wish the same wish.
+    /// The key that makes a repeated wish the same wish.
     pub key: Option<CallerKey>,
     /// The address schemes of the door: no other address can be used or bound through it.
     pub schemes: &'static [Scheme],
@@ -67,7 +68,7 @@ impl Trace {
     }
 }
 
-/// What makes a repeated wish the same wish.
+/// The key that makes a repeated wish the same wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerKey {
     /// An `Idempotency-Key`; remembered for 30 days.
@@ -76,7 +77,7 @@ pub enum CallerKey {
     Delivery(String),
 }
 
-/// How a session is made.
+/// The options of a new session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct IfNew {
     /// The agent's name; the default agent if none is named.
@@ -87,7 +88,7 @@ pub struct IfNew {
     pub model: Option<String>,
     /// The agent's mode.
     pub mode: Option<String>,
-    /// What people call it.
+    /// Its title, for people.
     pub title: Option<String>,
     /// The worktree that it goes into before anything else.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "worktree_fields")]
@@ -95,7 +96,7 @@ pub struct IfNew {
 }
 
 impl IfNew {
-    /// Whether anything was asked for.
+    /// True if anything was asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -114,33 +115,33 @@ fn worktree_fields<S: Serializer>(worktree: &Option<NewWorktree>, to: S) -> Resu
 /// One part of a message. Stored as this JSON, so variants are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Part {
+pub enum MessagePart {
     /// Words.
     Text { text: String },
 }
 
 /// The words of a message in their stored form.
-pub(crate) fn encode_parts(parts: &[Part]) -> Bytes {
+pub(crate) fn encode_parts(parts: &[MessagePart]) -> Bytes {
     Bytes::from(serde_json::to_vec(parts).expect("parts are plain data"))
 }
 
 /// The words of a message as the agent and people read them.
 pub(crate) fn plain_text(stored: &[u8]) -> Option<String> {
-    let parts: Vec<Part> = serde_json::from_slice(stored).ok()?;
-    let texts: Vec<String> = parts.into_iter().map(|Part::Text { text }| text).collect();
+    let parts: Vec<MessagePart> = serde_json::from_slice(stored).ok()?;
+    let texts: Vec<String> = parts.into_iter().map(|MessagePart::Text { text }| text).collect();
     Some(texts.join("\n"))
 }
 
-/// What a sender gets back at once.
+/// The receipt that a sender gets back at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// As it was accepted, the first time.
     pub accepted: Accepted,
-    /// Whether this is the answer to a repetition.
+    /// True if this is the answer to a repetition.
     pub repeated: bool,
 }
 
-/// What became of a wish within the time that a caller waits.
+/// The outcome of a wish within the time that a caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granted {
     /// The keeper said yes.

@@ -7,10 +7,10 @@
 mod fork;
 mod fresh;
 mod import;
-mod in_the_way;
 mod keys;
+mod obstacles;
 mod scope;
-mod surely;
+mod uncancelled;
 
 use crate::engine_ports::EnginePorts;
 use crate::errors::HandleError;
@@ -26,16 +26,16 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    Accepted, Asked, AuditEntry, Create, KeyAnswer, NewMessage, NewRequest, Outcome, Rebind, Rejection,
-    Resolved, Retitle, StoreError, Trail, Verdict,
+    Accepted, Asked, AuditEntry, Create, KeyAnswer, NewMessage, NewRequest, Rebind, Rejection, Resolved,
+    Retitle, StoreError, Trail, Verdict, WriteOutcome,
     record::{request_key_word, request_word},
 };
 use tokio::sync::Semaphore;
 
-/// How often a change of people is resolved before we give up: each further time means that somebody else was faster.
+/// The times a change of people is resolved before we give up: each further time means that somebody else was faster.
 pub(crate) const RESOLVE_MAX: usize = 3;
 
-/// How long a chore may take that somebody waits for. What takes longer goes on without them.
+/// The longest that a chore may take that somebody waits for. What takes longer goes on without them.
 const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// A session that was made.
@@ -43,7 +43,7 @@ const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
 pub struct Made {
     /// The session.
     pub session: SessionId,
-    /// Whether this is the answer to a repetition.
+    /// True if this is the answer to a repetition.
     pub repeated: bool,
 }
 
@@ -78,13 +78,13 @@ impl Declined {
     }
 }
 
-/// What was made, or the refusal that the store has written down.
-pub(crate) fn made<T>(outcome: Outcome<T, Rejection>) -> Result<(T, bool), Declined> {
+/// The thing that was made, or the refusal that the store has written down.
+pub(crate) fn made<T>(outcome: WriteOutcome<T, Rejection>) -> Result<(T, bool), Declined> {
     match outcome {
-        Outcome::Done(made) => Ok((made, false)),
-        Outcome::Repeated(made) => Ok((made, true)),
-        Outcome::Conflict => Err(Declined::by_store(ConflictError::KeyReused)),
-        Outcome::Refused(why) => Err(Declined::by_store(WayInError::rejected(why))),
+        WriteOutcome::Done(made) => Ok((made, false)),
+        WriteOutcome::Repeated(made) => Ok((made, true)),
+        WriteOutcome::Conflict => Err(Declined::by_store(ConflictError::KeyReused)),
+        WriteOutcome::Refused(why) => Err(Declined::by_store(WayInError::rejected(why))),
     }
 }
 
@@ -119,7 +119,7 @@ impl WayIn {
         // A message into a session that is there takes one trip. One that needs a new session learns so, and comes again
         // once somebody has looked at directory and agent.
         let outcome = match self.accept(by.clone(), new.clone()).await? {
-            Outcome::Refused(Rejection::WouldBeNew { by: now }) => {
+            WriteOutcome::Refused(Rejection::WouldBeNew { by: now }) => {
                 by = now.map_or(by, |now| Arc::new(*now));
                 let bind = address_of(&new.to);
                 new.fresh = Some(Box::new(self.new_session(&by, &if_new, bind, &trace)?));
@@ -155,17 +155,19 @@ impl WayIn {
         &self,
         by: Arc<Principal>,
         new: NewMessage,
-    ) -> Result<Outcome<Accepted, Rejection>, UnavailableError> {
+    ) -> Result<WriteOutcome<Accepted, Rejection>, UnavailableError> {
         let ports = self.ports.clone();
         self.ports
-            .surely(async move {
+            .uncancelled(async move {
                 let (message, delivery) = (new.message, new.delivery);
                 let outcome = match ports.store.accept(by, new).await {
                     Ok(outcome) => outcome,
-                    Err(StoreError::Unknown(cause)) => Outcome::Done(ports.reconcile(message, cause).await?),
+                    Err(StoreError::Unknown(cause)) => {
+                        WriteOutcome::Done(ports.reconcile(message, cause).await?)
+                    }
                     Err(error) => return Err(error.into()),
                 };
-                if let Outcome::Done(accepted) = &outcome {
+                if let WriteOutcome::Done(accepted) = &outcome {
                     match delivery {
                         Delivery::Queue => ports.keep_soon(accepted.session),
                         // Meant for the turn that is under way.
@@ -230,9 +232,9 @@ impl WayIn {
         let (ports, by) = (self.ports.clone(), Arc::new(by.clone()));
         let outcome = self
             .ports
-            .surely(async move {
+            .uncancelled(async move {
                 let outcome = ports.store.create(by, new).await.map_err(|error| ports.unclear(error))?;
-                if let Outcome::Done(session) = outcome {
+                if let WriteOutcome::Done(session) = outcome {
                     ports.keep(session);
                 }
                 ports.audited();
@@ -253,7 +255,7 @@ impl WayIn {
         by: &Principal,
         message: MessageId,
         revision: u32,
-        parts: &[Part],
+        parts: &[MessagePart],
         trace: Trace,
     ) -> Result<Granted, WayInError> {
         self.ask_with(by, Request::Edit { message, revision }, parts, trace).await
@@ -263,7 +265,7 @@ impl WayIn {
         &self,
         by: &Principal,
         request: Request,
-        parts: &[Part],
+        parts: &[MessagePart],
         trace: Trace,
     ) -> Result<Granted, WayInError> {
         let (word, subject) = (request_word(&request), Some(request.subject().to_string()));
@@ -275,7 +277,7 @@ impl WayIn {
         &self,
         by: &Principal,
         wanted: &Request,
-        parts: &[Part],
+        parts: &[MessagePart],
         trace: &Trace,
     ) -> Result<Granted, Declined> {
         check_trace(trace)?;
@@ -307,10 +309,10 @@ impl WayIn {
         let (ports, by) = (self.ports.clone(), Arc::new(by.clone()));
         let outcome = self
             .ports
-            .surely(async move {
+            .uncancelled(async move {
                 let outcome = ports.store.ask(by, new).await.map_err(|error| ports.unclear(error))?;
-                if let Outcome::Done(Asked::Waits { session, .. })
-                | Outcome::Repeated(Asked::Waits { session, .. }) = outcome
+                if let WriteOutcome::Done(Asked::Waits { session, .. })
+                | WriteOutcome::Repeated(Asked::Waits { session, .. }) = outcome
                 {
                     ports.keep(session);
                 }
@@ -321,7 +323,7 @@ impl WayIn {
         made(outcome).map(|(asked, _)| asked)
     }
 
-    /// How long somebody waits for the verdict: on a chore it comes when that is over.
+    /// The time for which somebody waits for the verdict: on a chore it comes when that is over.
     fn verdict_wait(&self, wanted: &Request) -> Duration {
         match wanted {
             Request::Chore { .. } => CHORE_WAIT,
@@ -358,12 +360,13 @@ impl WayIn {
         }
     }
 
-    /// What is asked of the store. What needs no look at anything outside is looked up nowhere but in its transaction.
+    /// The request to the store. Whatever needs no look at anything outside is looked up nowhere but in its
+    /// transaction.
     async fn new_request(
         &self,
         by: &Principal,
         wanted: &Request,
-        parts: &[Part],
+        parts: &[MessagePart],
         trace: &Trace,
     ) -> Result<Wanted, Declined> {
         let (request, resolved) = self.resolved(by, wanted).await?;
@@ -419,7 +422,7 @@ impl WayIn {
         Ok((request, resolved))
     }
 
-    /// What was done once under this key stays done, whatever is in the way by now.
+    /// A thing that was done once under this key stays done, whatever is in the way by now.
     async fn asked_before(
         &self,
         by: &Principal,
@@ -531,7 +534,7 @@ impl EnginePorts {
         })
     }
 
-    /// What may have got into an inbox is looked at, whether or not the caller asks again.
+    /// A row that may have got into an inbox is looked at, whether or not the caller asks again.
     fn unclear(&self, error: StoreError) -> UnavailableError {
         if let StoreError::Unknown(_) = error {
             self.timer.unsure();
@@ -620,13 +623,13 @@ fn to_text(to: &To) -> Option<String> {
     }
 }
 
-/// What is asked of the store, or was asked before.
+/// The request to the store, or the answer from before.
 enum Wanted {
     New(Box<NewRequest>),
     Before(kernel::RequestId),
 }
 
-/// Whether they may, as far as can be said before the store says it: nobody looks at anything for whoever may not.
+/// Judges if they may, as far as can be said before the store says it: nobody looks at anything for whoever may not.
 fn may(by: &Principal, act: Act, record: &Record, what: &'static str) -> Result<(), AccessError> {
     authorize(by, act, record, ()).map(drop).map_err(|denied| AccessError::denied(denied, what))
 }
@@ -638,17 +641,17 @@ fn address_of(to: &To) -> Option<Address> {
     }
 }
 
-fn check_parts(parts: &[Part]) -> Result<(), InvalidError> {
+fn check_parts(parts: &[MessagePart]) -> Result<(), InvalidError> {
     let invalid = |reason: String| Err(InvalidError { field: "parts", reason });
     if parts.len() > PARTS_MAX {
         return invalid(format!("more than {PARTS_MAX} parts"));
     }
-    let bytes: usize = parts.iter().map(|Part::Text { text }| text.len()).sum();
+    let bytes: usize = parts.iter().map(|MessagePart::Text { text }| text.len()).sum();
     // The agent reads them as one text, with a line's end between two.
     if bytes + parts.len().saturating_sub(1) > TEXT_BYTES_MAX {
         return invalid(format!("more than {TEXT_BYTES_MAX} bytes of text"));
     }
-    if parts.iter().all(|Part::Text { text }| text.trim().is_empty()) {
+    if parts.iter().all(|MessagePart::Text { text }| text.trim().is_empty()) {
         return invalid("there are no words in it".to_owned());
     }
     Ok(())

@@ -18,13 +18,13 @@ mod registry;
 use crate::Engine;
 use crate::cluster::Happened;
 use crate::errand::ErrandOutput;
-use crate::roster::Told;
+use crate::roster::ToldHashes;
 use crate::turn::RunnerOutput;
 use agent::Agent;
 use chores::ChoreSlot;
 use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
 use outside::{Outside, OutsideOutput};
-use plan::{ChoreRow, News, Plan};
+use plan::{ChoreRow, Plan, StepInput};
 pub(crate) use registry::{Confirmation, Keepers, Keepership};
 use std::collections::BTreeSet;
 use store::{Append, Appending, Cause, Entry, InboxItem, StoreError};
@@ -41,13 +41,13 @@ const CHECKPOINT_FACTS: usize = 128;
 /// The first wait after an error, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// How long messages that only queue may stay in the inbox of a session whose turn is under way. They are as safe there;
-/// whatever cannot wait (a stop, an edit) takes them along at once.
+/// The longest that messages that only queue may stay in the inbox of a session whose turn is under way. They are as
+/// safe there; whatever cannot wait (a stop, an edit) takes them along at once.
 const SOON: Duration = Duration::from_millis(200);
-/// How long a dead keeper's runner may take to end, on top of the agent's own grace.
+/// The longest that a dead keeper's runner may take to end, on top of the agent's own grace.
 const PART_MAX: Duration = Duration::from_secs(5);
 
-/// How long a kept process that nobody needs any more may take to go.
+/// The longest that a kept process that nobody needs any more may take to go.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
 
 /// Why a keeper stops before its session rests.
@@ -55,7 +55,7 @@ const RELEASE_MAX: Duration = Duration::from_secs(30);
 enum Stop {
     /// Another keeper has the session.
     Fenced,
-    /// What we know is not what is stored: read the log again.
+    /// Our state is not what is stored: read the log again.
     Moved,
     /// The store failed.
     Store(StoreError),
@@ -89,11 +89,11 @@ struct Keeper {
     former_agent: Option<std::sync::Arc<dyn Agent>>,
     /// The directory that was seen not to be under version control.
     untracked: Option<String>,
-    /// What was told last of how it was started and what the agent says of itself.
-    told: Told,
+    /// The last story of how it was started and of the agent's word about itself.
+    told: ToldHashes,
 }
 
-/// How long the keeper goes on.
+/// The phase of the keeper's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Until its session rests: whatever is due is done.
@@ -239,15 +239,15 @@ impl Keeper {
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.
     async fn drain(&mut self) -> Result<InboxRead, Stop> {
         let confirmations = self.engine.keepers().confirmations(self.session);
-        let mut news = News { confirmations, ..News::default() };
+        let mut news = StepInput { confirmations, ..StepInput::default() };
         self.read_inbox(&mut news, DRAIN_MAX).await?;
         let next = if news.rows.len() == DRAIN_MAX { InboxRead::Now } else { InboxRead::WhenRung };
         self.advance(news).await?;
         Ok(next)
     }
 
-    /// What is in the inbox; and of whoever may do something else than before, what they may no longer say.
-    async fn read_inbox(&self, news: &mut News, limit: usize) -> Result<(), Stop> {
+    /// The rows of the inbox; and of whoever may do something else than before, what they may no longer say.
+    async fn read_inbox(&self, news: &mut StepInput, limit: usize) -> Result<(), Stop> {
         news.rows = self.engine.store().inbox(self.session, limit).await?;
         let people: BTreeSet<PersonId> = news.rows.iter().filter_map(|row| rechecked(&row.item)).collect();
         for person in people {
@@ -272,7 +272,7 @@ impl Keeper {
 
     /// Takes what the runner says, and whatever else it has said already.
     async fn hear_attempt(&mut self, first: RunnerOutput) -> Result<(), Stop> {
-        let mut news = News::default();
+        let mut news = StepInput::default();
         self.take_in(first, &mut news).await?;
         // What comes after a report depends on what is decided about it.
         for _ in 1..HEAR_MAX {
@@ -286,9 +286,9 @@ impl Keeper {
         self.advance(news).await
     }
 
-    /// What an errand or a chore prints, and how it went.
+    /// Takes the output of an errand or a chore, and its end.
     async fn hear_errand(&mut self, output: ErrandOutput) -> Result<(), Stop> {
-        let mut news = News::default();
+        let mut news = StepInput::default();
         match output {
             ErrandOutput::Story(story) => news.stories.push(*story),
             ErrandOutput::Chored(came) => return self.end_chore(*came).await,
@@ -303,11 +303,11 @@ impl Keeper {
     async fn write_words(&mut self) -> Result<(), Stop> {
         let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
         let stories = attempt.unwritten();
-        self.advance(News { stories, ..News::default() }).await
+        self.advance(StepInput { stories, ..StepInput::default() }).await
     }
 
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
-    async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
+    async fn advance(&mut self, mut news: StepInput) -> Result<(), Stop> {
         // Nothing begins beside a chore, nor when the node goes down.
         let mut slot = match self.chore_slot(&news) {
             ChoreSlot::Taken => Slot::Unasked,
@@ -528,7 +528,7 @@ fn cause_of_item(item: &InboxItem) -> Cause {
     }
 }
 
-/// Who may do something else than before.
+/// The person whose rights have changed.
 fn rechecked(item: &InboxItem) -> Option<PersonId> {
     match item {
         InboxItem::Recheck { person } => Some(*person),

@@ -57,28 +57,28 @@ pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
     PastTurn, PastWords,
 };
-pub use fanout::{Live, Shared, Told};
-pub use follow::{Follow, Heard, ReadyFollow};
+pub use fanout::{LiveWords, SessionUpdate, SharedFact};
+pub use follow::{Follow, FollowUpdate, ReadyFollow};
 pub use inbound::{
-    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt,
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, MessagePart, PARTS_MAX, Receipt,
     TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace,
 };
 pub use intake::{Made, WayIn};
-pub use look::{FILES_MAX, Look, Sight};
+pub use look::{FILES_MAX, Look, LookResult};
 pub use people::{
-    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, NewRule,
-    PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
+    AddPerson, AuditWish, Broken, ChainCheck, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX,
+    NewRule, PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Vouched, hash_of,
 };
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, Proof,
     RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoneTurn, Wall,
+    Trees, TreesError, UndoneTurn, WallProver,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, Views, WAIT_MAX, who_changed};
-pub use worktrees::{Gone, GoneWhy, WORKTREES_MAX, Worktrees, WorktreesView};
+pub use worktrees::{CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{
@@ -88,4 +88,4 @@ pub use store::{
     SessionRow, StoredEntry, StoredFact, TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
-pub use agent::{Abilities, Choice, Found, MemoryMove, Setup, SignIn};
+pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn};

@@ -9,13 +9,13 @@ use agent::Choice;
 use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
 use store::StoreError;
 
-/// How often a result is brought to a keeper before we give up: each further time means that one has died.
+/// The times a result is brought to a keeper before we give up: each further time means that one has died.
 const BRING_MAX: usize = 3;
 
 /// Files of a directory that are told at once.
 pub const FILES_MAX: usize = 10_000;
 
-/// What can be looked up.
+/// The things that can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// The agent's slash commands.
@@ -24,24 +24,24 @@ pub enum Look {
     Models,
     /// The files of the directory.
     Files,
-    /// What a turn changed.
+    /// The changes of a turn.
     Diff { turn: Turn },
 }
 
-/// What was seen.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sight {
+pub enum LookResult {
     /// The agent's commands, as far as it has listed them in this scope.
     Commands(Option<Vec<Choice>>),
     /// The agent's models, as far as it has listed them in this scope.
     Models(Option<Vec<Choice>>),
     /// The files of the directory.
     Files(TreeFiles),
-    /// What a turn changed; none if its directory was not under version control.
+    /// The changes of a turn; none if its directory was not under version control.
     Diff(Option<TreeChanges>),
 }
 
-impl Sight {
+impl LookResult {
     fn is_there(&self) -> bool {
         match self {
             Self::Commands(list) | Self::Models(list) => list.is_some(),
@@ -53,7 +53,12 @@ impl Sight {
 
 impl Views {
     /// Looks something up for somebody who may read the session.
-    pub async fn look(&self, by: &Principal, session: SessionId, look: Look) -> Result<Sight, ViewError> {
+    pub async fn look(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        look: Look,
+    ) -> Result<LookResult, ViewError> {
         let kind = match look {
             Look::Commands => ErrandKind::Commands,
             Look::Models => ErrandKind::Models,
@@ -68,24 +73,24 @@ impl Views {
             match look {
                 Look::Commands => {
                     let listed = views.roster.listing(session, errand.epoch, |lists| lists.commands).await;
-                    Ok(Sight::Commands(listed))
+                    Ok(LookResult::Commands(listed))
                 }
                 Look::Models => {
                     let listed = views.roster.listing(session, errand.epoch, |lists| lists.models).await;
-                    Ok(Sight::Models(listed))
+                    Ok(LookResult::Models(listed))
                 }
                 Look::Files => {
                     let node = views.ports.cluster.node_of(session);
-                    node.files(scope.directory, FILES_MAX).await.map(Sight::Files)
+                    node.files(scope.directory, FILES_MAX).await.map(LookResult::Files)
                 }
                 Look::Diff { turn } => {
                     let node = views.ports.cluster.node_of(session);
-                    node.changes(scope.directory, session, turn).await.map(Sight::Diff)
+                    node.changes(scope.directory, session, turn).await.map(LookResult::Diff)
                 }
             }
         };
         // A list that the agent has not given yet is nothing that was learned of it.
-        self.look_for(by, session, kind, work, Sight::is_there).await
+        self.look_for(by, session, kind, work, LookResult::is_there).await
     }
 
     /// A directory that is not there, or something else by now, is no emergency: whoever asks is told how to mend it.
@@ -134,7 +139,7 @@ impl EnginePorts {
         Ok(self.epoch_of(session).await? == Some(epoch))
     }
 
-    /// Whether the session is still in the scope that this was seen in. If not, that is recorded.
+    /// Checks that the session is still in the scope that this was seen in. If not, that is recorded.
     pub(crate) async fn still_counts(
         &self,
         session: SessionId,

@@ -7,7 +7,7 @@ use crate::engine::WeakEngine;
 use crate::{Engine, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
 use kernel::{Errand, Return, SessionId, Turn};
 
-/// What whoever asks is told when the engine has gone.
+/// The reason for whoever asks when the engine has gone.
 const GONE: &str = "this node has gone down";
 
 /// This node.

@@ -1,4 +1,4 @@
-//! What the engine needs from the world besides stores and agents: the time, fresh ids, firm ground, a seal, a way for
+//! The engine's needs from the world besides stores and agents: the time, fresh ids, firm ground, a seal, a way for
 //! agents to call back, the proof of the wall around them, and working trees with what is run in them.
 //!
 //! They are ports so that the simulation can run the whole engine from one seed.
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::ChainKey;
 
-/// What time it is.
+/// The time.
 pub trait Clock: Debug + Send + Sync + 'static {
     /// Now.
     fn now(&self) -> Moment;
@@ -32,7 +32,7 @@ pub trait Ground: Debug + Send + Sync + 'static {
     fn check(&self, directory: &str) -> Result<String, GroundError>;
     /// The name of a directory of its own, for a session that named none.
     fn own(&self, session: SessionId) -> String;
-    /// Whether a session can act there now, or why not. Makes nothing.
+    /// Looks if a session can act there now, or why not. Makes nothing.
     fn look(&self, directory: &str) -> Result<(), NoGround>;
     /// The files that are there, at most so many. Links are named, and never followed.
     fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>>;
@@ -118,13 +118,14 @@ pub struct CallBackError(pub String);
 pub trait Seal: Debug + Send + Sync + 'static {
     /// Seals it, so that only `open` with the same `about` gives it back.
     fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, SealError>;
-    /// What was sealed. None if it was sealed with another key or about something else, or is not what was sealed.
+    /// The text that was sealed. None if it was sealed with another key or about something else, or is not what was
+    /// sealed.
     fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>>;
-    /// What the audit is chained with. The same each time, as long as the key is.
+    /// The key that the audit is chained with. The same each time, as long as the key is.
     fn chain_key(&self) -> ChainKey;
 }
 
-/// How the agent of a session finds us, and the credential of the turn that is under way.
+/// The way the agent of a session finds us, and the credential of the turn that is under way.
 ///
 /// The credential lies in a file of the session's own: a kept process outlives the turn whose environment it was given.
 pub trait CallBack: Debug + Send + Sync + 'static {
@@ -134,18 +135,18 @@ pub trait CallBack: Debug + Send + Sync + 'static {
     fn close(&self, session: SessionId);
 }
 
-/// Whether agents are kept from what is not theirs: our data, other people's homes and sign-ins.
-pub trait Wall: Debug + Send + Sync + 'static {
+/// The wall that keeps agents from what is not theirs: our data, other people's homes and sign-ins.
+pub trait WallProver: Debug + Send + Sync + 'static {
     /// Tries it out from inside. May take a while.
     fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>>;
 }
 
-/// What came of trying the wall.
+/// The result of trying the wall.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// Whether nothing got through.
+    /// True if nothing got through.
     pub proved: bool,
-    /// What was tried and found, for people.
+    /// The attempts and what they found, for people.
     pub findings: Vec<String>,
 }
 
@@ -172,7 +173,7 @@ pub trait Trees: Debug + Send + Sync + 'static {
         turn: Turn,
         side: Side,
     ) -> TreeReply<'_, Result<bool, TreesError>>;
-    /// What a turn changed; none if one of its sides was not remembered.
+    /// The changes of a turn; none if one of its sides was not remembered.
     fn changes(
         &self,
         directory: &str,
@@ -222,15 +223,15 @@ pub trait Trees: Debug + Send + Sync + 'static {
     ) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>>;
 }
 
-/// What is run in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the wall,
-/// below a supervisor; it gets no words, its own words are what people are told, and exit code 0 is its success.
+/// The scripts in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the
+/// wall, below a supervisor; it gets no words, its own words are what people are told, and exit code 0 is its success.
 #[derive(Clone, Default)]
 pub struct Scripts {
     /// Run when a worktree is entered, before the session acts in it.
     pub setup: Option<Arc<dyn Agent>>,
     /// Run before a worktree is removed.
     pub teardown: Option<Arc<dyn Agent>>,
-    /// How long each may take.
+    /// The longest that each may take.
     pub wait: Duration,
 }
 
@@ -255,7 +256,7 @@ pub enum Side {
 /// A worktree that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnteredTree {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where the session acts in it.
     pub directory: String,
@@ -263,14 +264,14 @@ pub struct EnteredTree {
     pub branch: String,
 }
 
-/// What a turn changed.
+/// The changes of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeChanges {
     /// The files.
     pub files: Vec<TreeChange>,
-    /// How, as a patch; cut off if it is long.
+    /// The same, as a patch; cut off if it is long.
     pub patch: String,
-    /// Whether something of the patch is missing.
+    /// True if something of the patch is missing.
     pub is_cut: bool,
 }
 
@@ -299,7 +300,7 @@ pub struct UndoneTurn {
 pub struct TreeFiles {
     /// Their paths from there, in order.
     pub paths: Vec<String>,
-    /// Whether there are more.
+    /// True if there are more.
     pub is_cut: bool,
 }
 
@@ -308,13 +309,13 @@ pub struct TreeFiles {
 pub struct RemovedTree {
     /// The session that it was made for.
     pub session: SessionId,
-    /// What it was called.
+    /// Its name, as it was.
     pub name: String,
     /// Of which repository.
     pub repository: String,
     /// Its branch.
     pub branch: String,
-    /// What keeps everything that was in it: a hidden ref of the repository.
+    /// The reference that keeps everything that was in it: a hidden ref of the repository.
     pub reference: String,
     /// When it was removed.
     pub removed_at: Moment,
@@ -325,7 +326,7 @@ pub struct RemovedTree {
 pub struct TreeSeen {
     /// The session that it was made for.
     pub session: SessionId,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is.
     pub directory: String,
@@ -339,7 +340,7 @@ pub struct TreeSeen {
     pub behind: u64,
     /// Files that are changed or new and not committed.
     pub dirty: u64,
-    /// How much room it takes.
+    /// The room it takes.
     pub bytes: u64,
     /// When it was made.
     pub made_at: Moment,

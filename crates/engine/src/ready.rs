@@ -5,14 +5,14 @@
 use crate::roster::{LOOK_MAX, LOOK_WAIT};
 use crate::view::{may_read, readable};
 use crate::{AccessError, NoGround, ViewError, Views};
-use agent::{Found, SignIn};
+use agent::{Presence, SignIn};
 use kernel::{
     Act, Claim, Look, Moment, PartWhy, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session,
     SessionId, Stage, Trouble, authorize, readiness, readiness_parts,
 };
 use store::StoreError;
 
-/// How ready a session is, and each part of it.
+/// The readiness of a session, and each part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyView {
     /// `ready`, `waiting` or `blocked`.
@@ -33,7 +33,7 @@ pub enum Neighbour {
 }
 
 impl Views {
-    /// How ready a session is for the next message.
+    /// The readiness of a session for the next message.
     pub async fn readiness(&self, by: &Principal, session: SessionId) -> Result<ReadyView, ViewError> {
         let what = "session";
         may_read(by, what)?;
@@ -56,7 +56,7 @@ impl Views {
         Ok(ReadyView { state, parts: parts.to_vec(), neighbour })
     }
 
-    /// Who works in the directory of a session, if it is somebody else.
+    /// The one who works in the directory of a session, if it is somebody else.
     async fn neighbour(
         &self,
         by: &Principal,
@@ -100,9 +100,9 @@ impl Views {
         }
         match self.roster.looks().await.remove(name).flatten() {
             Some(looked) => match (looked.found, looked.sign_in) {
-                (Found::Missing { .. }, _) => Look::Bad { why: Trouble::Broken },
-                (Found::Here { .. }, SignIn::Missing { .. }) => Look::Bad { why: Trouble::SignedOut },
-                (Found::Here { .. }, SignIn::Here { .. } | SignIn::Unknown) => Look::Fine,
+                (Presence::Missing { .. }, _) => Look::Bad { why: Trouble::Broken },
+                (Presence::Here { .. }, SignIn::Missing { .. }) => Look::Bad { why: Trouble::SignedOut },
+                (Presence::Here { .. }, SignIn::Here { .. } | SignIn::Unknown) => Look::Fine,
             },
             None => {
                 let since = Moment(now.0.saturating_sub(LOOK_WAIT.as_millis() as u64));
@@ -144,7 +144,7 @@ impl Views {
     }
 }
 
-/// What can be done about a part, for people.
+/// The remedy of a part, for people.
 pub fn remedy_words(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Wait => "nothing: it passes",

@@ -19,7 +19,7 @@ const ONCE_IN_MS: u64 = 60_000;
 /// Entries that are remembered for that. Beyond them, too, reads are counted and forgotten.
 const NOTED_MAX: usize = 4_096;
 
-/// What somebody asked to read, by its id.
+/// The thing that somebody asked to read, by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Named {
     Session(SessionId),
@@ -45,7 +45,7 @@ struct RefusedRead {
     trail: Trail,
 }
 
-/// What waits to be looked up, and what was written down lately.
+/// The reads that wait to be looked up, and those that were written down lately.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedReads {
     waiting: Mutex<VecDeque<RefusedRead>>,
@@ -64,7 +64,7 @@ impl RefusedReads {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether this is to be written down now.
+    /// True if this is to be written down now.
     fn is_first(&self, person: PersonId, named: Named, now: Moment) -> bool {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.get(&(person, named)).is_some_and(|at| now < at.after_ms(ONCE_IN_MS)) {
@@ -112,7 +112,7 @@ impl Views {
         reads.come.notify_one();
     }
 
-    /// How many refused reads were not looked up, because there were too many or the store was in trouble.
+    /// The number of refused reads that were not looked up, because there were too many or the store was in trouble.
     pub fn refused_reads_dropped(&self) -> u64 {
         self.refused_reads.dropped.load(Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@
 use crate::engine_ports::EnginePorts;
 use crate::story::choices_of;
 use crate::view::WAIT_MAX;
-use agent::{About, Agent, Choice, Found, SignIn};
+use agent::{About, Agent, Choice, Presence, SignIn};
 use kernel::{Epoch, Principal, SessionId, agent_grant_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long a look is believed.
+/// The time for which a look is believed.
 const LOOK_FRESH: Duration = Duration::from_secs(60);
-/// How long somebody who asks waits for the first look.
+/// The time for which somebody who asks waits for the first look.
 pub(crate) const LOOK_WAIT: Duration = Duration::from_secs(2);
-/// How long a look may take.
+/// The longest that a look may take.
 pub(crate) const LOOK_MAX: Duration = Duration::from_secs(30);
 /// Sessions of which we remember what was told last, and of which we remember what was listed.
 const TOLD_MAX: usize = 4_096;
@@ -65,19 +65,19 @@ struct Rows {
     looks: BTreeMap<String, (Instant, Looked)>,
     looking: BTreeSet<String>,
     lists: BTreeMap<String, Lists>,
-    told: BTreeMap<SessionId, Told>,
-    /// What was listed in a session, under which epoch.
+    told: BTreeMap<SessionId, ToldHashes>,
+    /// The lists of a session, and their epoch.
     listed: BTreeMap<SessionId, (Epoch, Lists)>,
 }
 
-/// What was seen of an agent.
+/// The look at an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Looked {
-    pub(crate) found: Found,
+    pub(crate) found: Presence,
     pub(crate) sign_in: SignIn,
 }
 
-/// What an agent lists, as it last did so in any session.
+/// The lists of an agent, as it last did so in any session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lists {
     /// The version it says it has; may be empty.
@@ -106,10 +106,10 @@ impl Lists {
     }
 }
 
-/// What was told last in a session, so that it is not told again each turn. Lost with the process; then it is told once
-/// more.
+/// The stories that were told last in a session, so that it is not told again each turn. Lost with the process; then it
+/// is told once more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ToldHashes {
     pub(crate) launch: Option<u64>,
     pub(crate) about: Option<u64>,
 }
@@ -155,13 +155,13 @@ impl Roster {
         self.heard.notify_waiters();
     }
 
-    /// What was listed in a session under this epoch, as far as it is remembered.
+    /// The lists of a session under this epoch, as far as it is remembered.
     pub(crate) fn listed(&self, session: SessionId, epoch: Epoch) -> Option<Lists> {
         let rows = self.rows();
         rows.listed.get(&session).filter(|(heard, _)| *heard == epoch).map(|(_, lists)| lists.clone())
     }
 
-    /// What that agent lists, as far as anybody has heard.
+    /// The lists of that agent, as far as anybody has heard.
     pub(crate) fn lists(&self, agent: &str) -> Lists {
         self.rows().lists.get(agent).cloned().unwrap_or_default()
     }
@@ -170,18 +170,18 @@ impl Roster {
     pub(crate) fn version(&self, agent: &str) -> Option<String> {
         let rows = self.rows();
         let seen = rows.looks.get(agent).and_then(|(_, looked)| match &looked.found {
-            Found::Here { version } => Some(version.clone()),
-            Found::Missing { .. } => None,
+            Presence::Here { version } => Some(version.clone()),
+            Presence::Missing { .. } => None,
         });
         let said = || rows.lists.get(agent).map(|lists| lists.version.clone());
         seen.or_else(said).filter(|version| !version.is_empty())
     }
 
-    pub(crate) fn told(&self, session: SessionId) -> Told {
+    pub(crate) fn told(&self, session: SessionId) -> ToldHashes {
         self.rows().told.get(&session).copied().unwrap_or_default()
     }
 
-    pub(crate) fn remember_told(&self, session: SessionId, told: Told) {
+    pub(crate) fn remember_told(&self, session: SessionId, told: ToldHashes) {
         let mut rows = self.rows();
         rows.told.insert(session, told);
         while rows.told.len() > TOLD_MAX {
@@ -203,7 +203,7 @@ impl Roster {
         self.looked.notify_waiters();
     }
 
-    /// What was seen of an agent, and whether somebody should look again.
+    /// The last look at an agent, and whether somebody should look again.
     fn known(&self, agent: &str) -> (Option<Looked>, bool) {
         let mut rows = self.rows();
         let known = rows.looks.get(agent).cloned();
@@ -219,8 +219,8 @@ impl Roster {
 }
 
 impl Roster {
-    /// What the agent lists in a session under this epoch. While it is at work there and may yet list it, that is waited for,
-    /// as long as a command would wait for it; once the session is elsewhere, it is not.
+    /// The list of the agent in a session under this epoch. While it is at work there and may yet list it, that is
+    /// waited for, as long as a command would wait for it; once the session is elsewhere, it is not.
     pub(crate) async fn listing(
         &self,
         session: SessionId,
@@ -245,7 +245,7 @@ impl Roster {
         }
     }
 
-    /// Whether a turn is under way in that scope, with an agent that lists things. If it cannot be seen, nobody waits.
+    /// True if a turn is under way in that scope, with an agent that lists things. If it cannot be seen, nobody waits.
     async fn may_yet_list(&self, session: SessionId, epoch: Epoch) -> bool {
         let found = self.ports.store.session(session).await.ok().flatten();
         found.is_some_and(|(_, row)| {
@@ -254,12 +254,12 @@ impl Roster {
         })
     }
 
-    /// How many wait for a list of an agent right now.
+    /// The number of those who wait for a list of an agent right now.
     pub(crate) fn lists_awaited(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// What was seen of every agent; none of those at which the first look takes too long.
+    /// The last look at every agent; none of those at which the first look takes too long.
     pub(crate) async fn looks(self: &Arc<Self>) -> BTreeMap<String, Option<Looked>> {
         let until = Instant::now() + LOOK_WAIT;
         loop {
@@ -274,7 +274,7 @@ impl Roster {
         }
     }
 
-    /// What is known of one agent. Looks at it in the background if that is old.
+    /// The last look at one agent. Looks at it in the background if that is old.
     fn look_at(self: &Arc<Self>, name: &str) -> Option<Looked> {
         let (known, is_ours) = self.known(name);
         if is_ours && let Some(agent) = self.agents.get(name).cloned() {
@@ -282,7 +282,7 @@ impl Roster {
             self.ports.tasks.spawn(async move {
                 let found = tokio::time::timeout(LOOK_MAX, agent.look()).await;
                 let what = "it does not answer when it is asked for its version".to_owned();
-                let found = found.unwrap_or(Found::Missing { what });
+                let found = found.unwrap_or(Presence::Missing { what });
                 roster.saw(&name, Looked { found, sign_in: agent.sign_in() });
             });
         }

@@ -8,7 +8,7 @@ use crate::{Ground, Scripts, TreeFiles, Trees};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What runners work with. Cheap to clone.
+/// The ports that runners work with. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct RunnerPorts {
     pub(crate) trees: Arc<dyn Trees>,
@@ -16,7 +16,7 @@ pub(crate) struct RunnerPorts {
     /// The scripts of worktrees, by the name of the agent.
     pub(crate) scripts: Arc<BTreeMap<String, Scripts>>,
     pub(crate) tasks: Tasks,
-    /// How long a stopped agent may take to go by itself.
+    /// The longest that a stopped agent may take to go by itself.
     pub(crate) stop_grace_ms: u64,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::StoreError;
 use tokio::sync::Notify;
 
-/// How long an entry waits for others, so that a busy second is a few transactions and not thousands.
+/// The time for which an entry waits for others, so that a busy second is a few transactions and not thousands.
 const GATHER: Duration = Duration::from_millis(500);
 /// Nobody sleeps longer than this without looking: another node may have written.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Entries sealed in one transaction.
 const SEAL_MAX: usize = 1_000;
 
-/// How the sealer is told.
+/// The handle by which the sealer is told.
 #[derive(Debug, Default)]
 pub(crate) struct Sealer {
     written: Notify,

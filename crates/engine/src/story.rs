@@ -13,7 +13,7 @@ mod progress;
 pub(crate) use progress::Progress;
 
 use crate::TreeChanges;
-use agent::{About, Change, Choice, Form, Step, Usage};
+use agent::{About, Choice, FileChangeKind, Form, PlanStep, Usage};
 use bytes::Bytes;
 use kernel::{ApprovalId, Scope, Turn};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub(crate) enum Story<'a> {
     Other { raw: &'a str },
 }
 
-/// How an attempt was started. Never a secret.
+/// The start of an attempt. Never a secret.
 #[derive(Debug, Serialize)]
 pub(crate) struct LaunchForm<'a> {
     pub(crate) agent: &'a str,
@@ -89,7 +89,7 @@ pub(crate) struct Imported {
     pub(crate) agent: String,
     pub(crate) began_ms: u64,
     pub(crate) ended_ms: u64,
-    /// Who has said what the turn is about, in the order of its messages.
+    /// Those who have said what the turn is about, in the order of its messages.
     pub(crate) said: Vec<SaidThere>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct SaidThere {
     pub(crate) at_ms: u64,
 }
 
-/// What an agent asks.
+/// The question of an agent.
 #[derive(Debug, Serialize)]
 pub(crate) struct ApprovalStory<'a> {
     approval: String,
@@ -115,12 +115,12 @@ pub(crate) struct ApprovalStory<'a> {
     options: Vec<ChoiceForm>,
 }
 
-/// What a turn changed, in bounds.
+/// The changes of a turn, in bounds.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChangesForm<'a> {
     files: Vec<FileForm<'a>>,
     patch: &'a str,
-    /// Whether files or parts of the patch are missing here.
+    /// True if files or parts of the patch are missing here.
     cut: bool,
 }
 
@@ -134,7 +134,7 @@ struct FileForm<'a> {
     minus: Option<u64>,
 }
 
-/// What an agent says about itself, in bounds.
+/// An agent's word about itself, in bounds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct AboutForm {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -217,7 +217,7 @@ impl Story<'_> {
         })
     }
 
-    pub(crate) fn plan(steps: &[Step]) -> Story<'_> {
+    pub(crate) fn plan(steps: &[PlanStep]) -> Story<'_> {
         let word = |progress| match progress {
             agent::Progress::Waiting => "waiting",
             agent::Progress::Active => "active",
@@ -228,11 +228,11 @@ impl Story<'_> {
         Story::Plan { steps: steps.collect() }
     }
 
-    pub(crate) fn file_changed(path: &str, change: Change) -> Story<'_> {
+    pub(crate) fn file_changed(path: &str, change: FileChangeKind) -> Story<'_> {
         let change = match change {
-            Change::Added => "added",
-            Change::Edited => "edited",
-            Change::Removed => "removed",
+            FileChangeKind::Added => "added",
+            FileChangeKind::Edited => "edited",
+            FileChangeKind::Removed => "removed",
         };
         Story::FileChanged { path, change }
     }
@@ -323,7 +323,7 @@ impl Story<'_> {
     }
 }
 
-/// What of an agent's list is shown: names that can be said back, and not more than anybody would read.
+/// The part of an agent's list that is shown: names that can be said back, and not more than anybody would read.
 pub(crate) fn choices_of(choices: &[Choice]) -> impl Iterator<Item = &Choice> {
     choices.iter().filter(|choice| choice.name.len() <= CHOICE_BYTES_MAX).take(agent::CHOICES_MAX)
 }
@@ -337,19 +337,19 @@ pub(crate) fn words_of(body: &[u8]) -> Option<String> {
     serde_json::from_slice(body).ok().map(|Words { text }| text)
 }
 
-/// What was told of a turn elsewhere, as a fact of this turn. `body` is a JSON object without version and turn.
+/// The story of a turn elsewhere, as a fact of this turn. `body` is a JSON object without version and turn.
 pub(crate) fn retold(turn: Turn, body: &[u8]) -> Bytes {
     let head = format!("{{\"v\":{V},\"turn\":{},", turn.0);
     let rest = body.strip_prefix(b"{").unwrap_or(b"}");
     Bytes::from([head.as_bytes(), rest].concat())
 }
 
-/// What a stored `imported` says.
+/// The content of a stored `imported`.
 pub(crate) fn imported_of(body: &[u8]) -> Option<Imported> {
     serde_json::from_slice(body).ok()
 }
 
-/// Which run of words is growing. A tool call, a question or the other kind of words ends it.
+/// The run of words that is growing. A tool call, a question or the other kind of words ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WordKind {
     Text,
@@ -400,7 +400,7 @@ impl Words {
         self.since
     }
 
-    /// What is to be written down now, if anything.
+    /// The entry to be written down now, if there is one.
     pub(crate) fn cut(&mut self, turn: Turn) -> Option<Entry> {
         self.since = None;
         if self.pending.is_empty() {

@@ -13,18 +13,18 @@ use tokio::time::Instant;
 const WAKE_MAX: usize = 256;
 /// The clock may jump: nobody sleeps longer than this without looking at it.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// How often it is looked for what is in an inbox although nobody was rung for it: a ring may get lost.
+/// The time between two looks for what is in an inbox although nobody was rung for it: a ring may get lost.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// After a failure of the store.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What the timer waits for.
+/// The wakes that the timer waits for.
 #[derive(Debug)]
 pub(crate) struct Timer {
     /// The moment it sleeps until.
     next: AtomicU64,
     earlier: Notify,
-    /// Whether something may have been put into an inbox that nobody was called for.
+    /// True if something may have been put into an inbox that nobody was called for.
     unsure: AtomicBool,
 }
 

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use store::{StoreError, StoredEntry, StoredFact};
 
-/// What is told of a conversation at most. More would crowd out what is to be done now.
+/// The most that is told of a conversation. More would crowd out what is to be done now.
 const BYTES_MAX: usize = 64 * 1024;
-/// What the frame around it takes at most.
+/// The most that the frame around it takes.
 const FRAME_BYTES: usize = 512;
 /// Facts read at once, and bytes of them.
 const PAGE: (usize, usize) = (512, 1024 * 1024);
@@ -29,11 +29,11 @@ pub(crate) struct Transcript {
 
 /// One turn, as it is read from a log.
 #[derive(Debug, Default)]
-struct Turned {
+struct TranscriptTurn {
     turn: Turn,
-    /// What it began with, and what was said into it.
+    /// The message it began with, and those that were said into it.
     messages: Vec<MessageId>,
-    /// Who said them, if that was elsewhere.
+    /// Their speakers, if that was elsewhere.
     there: Vec<String>,
     answer: String,
     outcome: Option<Outcome>,
@@ -73,12 +73,12 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// How many turns are told.
+    /// The number of turns that are told.
     pub(crate) fn turns(&self) -> usize {
         self.turns.len()
     }
 
-    /// What comes before the message; none if there is nothing to tell.
+    /// The words before the message; none if there is nothing to tell.
     pub(crate) fn preamble(&self) -> Option<String> {
         if self.turns.is_empty() {
             return None;
@@ -110,7 +110,7 @@ async fn origin_of(
 #[derive(Debug)]
 struct Reading {
     before: Turn,
-    turns: VecDeque<Turned>,
+    turns: VecDeque<TranscriptTurn>,
     answer_bytes: usize,
     dropped: usize,
     is_over: bool,
@@ -134,7 +134,11 @@ impl Reading {
             _ if self.is_over => {}
             StoredEntry::Rule(Fact::TurnStarted { turn, .. }) if turn >= self.before => self.is_over = true,
             StoredEntry::Rule(Fact::TurnStarted { turn, message }) => {
-                self.turns.push_back(Turned { turn, messages: vec![message], ..Turned::default() });
+                self.turns.push_back(TranscriptTurn {
+                    turn,
+                    messages: vec![message],
+                    ..TranscriptTurn::default()
+                });
             }
             StoredEntry::Rule(Fact::Steered { message, .. }) => {
                 self.turns.back_mut().into_iter().for_each(|turned| turned.messages.push(message));
@@ -174,7 +178,7 @@ impl Reading {
     }
 }
 
-/// What there is room for of the one turn that is told in any case.
+/// As much as there is room for of the one turn that is told in any case.
 fn cut(mut told: String, room: usize) -> String {
     const CUT: &str = "> (the rest is left out)\n>\n";
     if told.len() > room {
@@ -186,7 +190,7 @@ fn cut(mut told: String, room: usize) -> String {
     told
 }
 
-async fn tell(engine: &Engine, org: OrgId, turned: &Turned) -> Result<String, StoreError> {
+async fn tell(engine: &Engine, org: OrgId, turned: &TranscriptTurn) -> Result<String, StoreError> {
     let mut told = String::new();
     for (at, message) in turned.messages.iter().enumerate() {
         let words = engine.store().words(*message).await?;

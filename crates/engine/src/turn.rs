@@ -3,14 +3,14 @@
 //! A runner drives the agent's `Running` and reports to its keeper; it has no store, only the ports in `RunnerPorts`. It
 //! takes `Order`s (hand over the words, add some, answer, stop) and says `RunnerOutput`. That the agent is ready it says
 //! only when the words may go (`gate`). Whatever ends it, the last thing it says is a report, and it says it only after the attempt's processes
-//! were seen to be gone. A `burial` does the same for an attempt of an earlier term, of which only the name is left.
+//! were seen to be gone. A `cleanup` does the same for an attempt of an earlier term, of which only the name is left.
 
 mod gate;
 
 use crate::TreeChanges;
-use crate::changes::{Before, TurnSnapshots};
+use crate::changes::{TreeBefore, TurnSnapshots};
 use crate::runner_ports::RunnerPorts;
-use agent::{Agent, AgentEvent, Launch, Message, Running, Steered, TreeName, Trouble, Verified};
+use agent::{Agent, AgentEvent, Launch, Message, Running, Steered, TreeEnd, TreeName, Trouble};
 use gate::ReadyGate;
 use kernel::{Answer, ApprovalId, Failure, Fence, MessageId, Native, Report, SessionId};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What a runner may be ahead of its keeper; then the agent waits.
+/// The outputs that a runner may be ahead of its keeper; then the agent waits.
 const OUTPUT_AHEAD_MAX: usize = 32;
 /// Orders a runner has not taken yet. One message, one stop, and the answers to what it asked.
 const ORDERS_AHEAD_MAX: usize = 64;
@@ -27,7 +27,7 @@ const QUESTIONS_MAX: usize = 256;
 /// The first wait before a burial is tried again, and the longest.
 const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// What a keeper wants of a runner.
+/// The order of a keeper to a runner.
 #[derive(Debug)]
 pub(crate) enum Order {
     Hand(Message),
@@ -42,18 +42,18 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// What a runner says.
+/// The output of a runner.
 #[derive(Debug)]
 pub(crate) enum RunnerOutput {
     /// Something the kernel must know.
     Report(Report),
     /// Something people should see.
     Event(AgentEvent),
-    /// What was verified when a stop was carried out.
-    Stopped(Verified),
+    /// The observation when a stop was carried out.
+    Stopped(TreeEnd),
     /// The words of this message are on their way into the turn.
     Adding(MessageId),
-    /// What the turn has changed in its directory.
+    /// The changes of the turn in its directory.
     Changes(TreeChanges),
     /// The directory is not under version control.
     NoTree,
@@ -64,7 +64,7 @@ pub(crate) enum RunnerOutput {
 pub(crate) struct AttemptOptions {
     /// Snapshots of the directory before and after; none where there is nothing to see.
     pub(crate) snapshots: Option<TurnSnapshots>,
-    /// How long the words wait until the agent has listed its commands; none if they need not.
+    /// The time for which the words wait until the agent has listed its commands; none if they need not.
     pub(crate) commands_wait: Option<Duration>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Runner {
     added: Vec<MessageId>,
     /// … and those of them whose words may have left us.
     gone_in: Vec<MessageId>,
-    /// Whether it is one of ours: an attempt of an earlier keeper may have been given anything.
+    /// True if it is one of ours: an attempt of an earlier keeper may have been given anything.
     is_ours: bool,
     /// The agent's own keys of the questions it asked, until they are answered.
     questions: BTreeMap<ApprovalId, String>,
@@ -125,7 +125,7 @@ impl Runner {
     }
 
     /// Makes sure that nothing of an earlier attempt is left, then reports it lost.
-    pub(crate) fn burial(
+    pub(crate) fn cleanup(
         ports: &RunnerPorts,
         agent: Option<Arc<dyn Agent>>,
         fence: Fence,
@@ -137,7 +137,7 @@ impl Runner {
         ports.tasks.spawn(async move {
             // An agent that is no longer configured cannot be asked; its supervisor went with the daemon.
             if let Some(agent) = agent {
-                bury(&*agent, &TreeName::of(session)).await;
+                end_leftovers(&*agent, &TreeName::of(session)).await;
             }
             task.tell_changes(snapshots).await;
             task.say(RunnerOutput::Report(Report::Lost)).await;
@@ -178,7 +178,7 @@ impl Runner {
         self.gone_in.push(message);
     }
 
-    /// Whether nothing of this message, which was to be added to the turn, can have left us.
+    /// True if nothing of this message, which was to be added to the turn, can have left us.
     pub(crate) fn kept_back(&self, message: MessageId) -> bool {
         self.is_ours && !self.gone_in.contains(&message)
     }
@@ -225,9 +225,9 @@ impl Runner {
 struct RunnerTask {
     orders: mpsc::Receiver<Order>,
     say: mpsc::Sender<RunnerOutput>,
-    /// How many questions the agent has asked.
+    /// The number of questions that the agent has asked.
     asked: usize,
-    /// Whether the words may have left us.
+    /// True if the words may have left us.
     handed: bool,
 }
 
@@ -245,19 +245,19 @@ impl RunnerTask {
         // Something that still runs for this session is of no attempt that anybody knows: a late start of a daemon that
         // was replaced. It goes first.
         if started.as_ref().is_err_and(|trouble| trouble.failure == Failure::Busy) {
-            bury(agent, &tree).await;
+            end_leftovers(agent, &tree).await;
             started = gate.beside(self.start(agent, launch)).await;
         }
         let mut running = match started {
             Ok(running) => running,
             Err(trouble) => {
-                bury(agent, &tree).await;
+                end_leftovers(agent, &tree).await;
                 return self.failed(trouble).await;
             }
         };
         let (report, verified) = self.listen(&mut *running, &mut gate, grace_ms).await;
         if !verified.gone {
-            bury(agent, &tree).await;
+            end_leftovers(agent, &tree).await;
         }
         // What was never given anything has changed nothing.
         if self.handed && gate.saw_tree() {
@@ -290,8 +290,8 @@ impl RunnerTask {
         running: &mut dyn Running,
         gate: &mut ReadyGate,
         grace_ms: u64,
-    ) -> (Report, Verified) {
-        let gone = Verified { killed: 0, gone: true };
+    ) -> (Report, TreeEnd) {
+        let gone = TreeEnd { killed: 0, gone: true };
         let mut end = End::Unasked;
         loop {
             let event = tokio::select! {
@@ -334,7 +334,7 @@ impl RunnerTask {
     }
 
     async fn tell_ready(&self, gate: &mut ReadyGate, native: Option<Native>) {
-        if *gate.before() == Before::NoTree {
+        if *gate.before() == TreeBefore::NoTree {
             self.say(RunnerOutput::NoTree).await;
         }
         for text in gate.notices() {
@@ -396,14 +396,14 @@ impl RunnerTask {
             self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await;
         }
         let reason = "too many questions in one turn".to_owned();
-        match running.answer(question, agent::Answer::Deny { reason }).await {
+        match running.answer(question, agent::QuestionAnswer::Deny { reason }).await {
             Ok(()) => end,
             Err(trouble) => End::Broken(trouble, running.stop(0).await),
         }
     }
 
-    async fn died(&self, detail: String, end: End, verified: Verified) -> (Report, Verified) {
-        let both = |first: Verified| Verified {
+    async fn died(&self, detail: String, end: End, verified: TreeEnd) -> (Report, TreeEnd) {
+        let both = |first: TreeEnd| TreeEnd {
             killed: first.killed.max(verified.killed),
             gone: first.gone || verified.gone,
         };
@@ -428,27 +428,27 @@ impl RunnerTask {
     }
 }
 
-/// Whether we have had a hand in the attempt's end.
+/// Our part in the attempt's end.
 enum End {
     Unasked,
-    Stopped(Verified),
+    Stopped(TreeEnd),
     /// It could not be talked to any more, or was given up.
-    Broken(Trouble, Verified),
+    Broken(Trouble, TreeEnd),
 }
 
-fn answer_of(answer: Answer) -> agent::Answer {
+fn answer_of(answer: Answer) -> agent::QuestionAnswer {
     match answer {
-        Answer::Yes => agent::Answer::Allow,
-        Answer::No => agent::Answer::Deny { reason: String::new() },
-        Answer::Chose(option) => agent::Answer::Chose(option.into()),
-        Answer::Said(words) => agent::Answer::Said(words),
+        Answer::Yes => agent::QuestionAnswer::Allow,
+        Answer::No => agent::QuestionAnswer::Deny { reason: String::new() },
+        Answer::Chose(option) => agent::QuestionAnswer::Chose(option.into()),
+        Answer::Said(words) => agent::QuestionAnswer::Said(words),
     }
 }
 
 /// Tries until it is sure: nothing may be started in the session before.
-pub(crate) async fn bury(agent: &dyn Agent, tree: &TreeName) {
+pub(crate) async fn end_leftovers(agent: &dyn Agent, tree: &TreeName) {
     let (mut wait, longest) = BURY_AGAIN;
-    while let Err(trouble) = agent.bury(tree.clone()).await {
+    while let Err(trouble) = agent.end_leftovers(tree.clone()).await {
         tracing::warn!(%tree, %trouble, "an attempt may have left processes behind; looking again");
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(longest);

@@ -3,7 +3,7 @@
 //! What a caller may not see does not exist: the answer is the same as for an id that was never minted.
 
 use crate::engine_ports::EnginePorts;
-use crate::fanout::Shared;
+use crate::fanout::SharedFact;
 use crate::inbound::plain_text;
 use crate::people::{LOOK_EVERY, RightsCache};
 use crate::refused_reads::RefusedReads;
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 /// An answer longer than this is cut in a receipt; the log has all of it.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What of a waiting message's words a queue shows: a thousand may wait, of a mebibyte each.
+/// The part of a waiting message's words that a queue shows: a thousand may wait, of a mebibyte each.
 const QUEUED_BYTES_MAX: usize = 4 * 1024;
 /// Words that are read together with their queue. Longer ones are read one by one, so that no more than one of them is in
 /// memory.
@@ -36,9 +36,9 @@ pub const WAIT_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptView {
     pub row: ReceiptRow,
-    /// How its sender is called.
+    /// The handle of its sender.
     pub sender: Option<String>,
-    /// What the agent said in the message's turn, as far as it has.
+    /// The agent's answer in the message's turn, as far as there is one.
     pub answer: Option<String>,
     /// Something people should read about how it went: the agent's own words for a failure.
     pub notice: Option<String>,
@@ -48,7 +48,7 @@ pub struct ReceiptView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedView {
     pub row: ReceiptRow,
-    /// How its sender is called.
+    /// The handle of its sender.
     pub sender: Option<String>,
     pub text: String,
 }
@@ -56,7 +56,7 @@ pub struct QueuedView {
 /// Where a message would go, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// What `route` says, or why it refuses.
+    /// The result of `route`, or the reason of its refusal.
     pub route: Result<kernel::Route, kernel::NoRoute>,
     /// The session that was found, as far as the caller may see it.
     pub session: Option<SessionRow>,
@@ -68,11 +68,11 @@ pub struct AgentView {
     pub name: String,
     pub is_default: bool,
     /// None while the first look at it takes its time.
-    pub found: Option<agent::Found>,
+    pub found: Option<agent::Presence>,
     pub sign_in: agent::SignIn,
     pub setup: agent::Setup,
     pub abilities: agent::Abilities,
-    /// What it last listed in any session; empty until it has.
+    /// Its last lists in any session; empty until it has.
     pub lists: Lists,
 }
 
@@ -172,8 +172,8 @@ impl Views {
         Ok(bodies.collect())
     }
 
-    /// Which session the caller means by an id: it may be a name that one of their org came here with. Whatever they may not
-    /// see makes no difference.
+    /// The session that the caller means by an id: it may be a name that one of their org came here with. Whatever they
+    /// may not see makes no difference.
     pub async fn meant(&self, by: &Principal, id: SessionId) -> Result<SessionId, ViewError> {
         let named = self.ports.store.named(by.org, id).await?;
         meant(by, id, &named).map_err(|_| AccessError::NotFound { what: "session" }.into())
@@ -217,13 +217,13 @@ impl Views {
         after: Number,
         limit: usize,
         bytes: usize,
-    ) -> Result<Vec<Arc<Shared>>, ViewError> {
+    ) -> Result<Vec<Arc<SharedFact>>, ViewError> {
         self.seen(by, session).await?;
         let facts = self.ports.store.facts(session, after, limit, bytes).await?;
-        Ok(facts.into_iter().map(Shared::new).collect())
+        Ok(facts.into_iter().map(SharedFact::new).collect())
     }
 
-    /// What a turn changed in the tree, as the log tells it; none if nobody could tell.
+    /// The changes of a turn in the tree, as the log tells it; none if nobody could tell.
     pub async fn turn_changes(
         &self,
         by: &Principal,
@@ -258,7 +258,7 @@ impl Views {
         Ok(queue)
     }
 
-    /// What a message says, as it is now.
+    /// The words of a message, as they are now.
     pub async fn words(&self, by: &Principal, message: MessageId) -> Result<String, ViewError> {
         let what = "message";
         may_read(by, what)?;
@@ -330,12 +330,12 @@ impl Views {
         Ok(seen.filter(|agent| agent_grant_of(by, agent.name()).is_some()).map(view).collect())
     }
 
-    /// How many wait for a list of an agent right now.
+    /// The number of those who wait for a list of an agent right now.
     pub fn lists_awaited(&self) -> usize {
         self.roster.lists_awaited()
     }
 
-    /// Whether they may see figures of everything that goes on here, whoever's it is: for the machine's person.
+    /// Checks that they may see figures of everything that goes on here, whoever's it is: for the machine's person.
     pub fn may_see_figures(&self, by: &Principal) -> Result<(), AccessError> {
         may_read(by, "figures")?;
         match by {
@@ -368,7 +368,7 @@ pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> R
     authorize(by, Act::Read, record, ()).map(|_| ()).map_err(|denied| AccessError::denied(denied, what))
 }
 
-/// Whether the credential is good for reading at all. Asked before anything is looked up.
+/// Checks that the credential is good for reading at all. Asked before anything is looked up.
 pub(crate) fn may_read(by: &Principal, what: &'static str) -> Result<(), AccessError> {
     authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, what))
 }

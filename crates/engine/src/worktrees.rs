@@ -1,4 +1,4 @@
-//! What becomes of worktrees when nobody is in them: they are listed, removed, restored, and collected.
+//! The fate of worktrees when nobody is in them: they are listed, removed, restored, and collected.
 //!
 //! A worktree belongs to its session, so whoever may see or manage the session may see or manage it. Removing keeps
 //! everything on a hidden ref; it is a chore, which is asked for like anything else (`intake`) and done by the session's keeper
@@ -27,24 +27,24 @@ pub struct WorktreesView {
     pub here: Vec<(TreeSeen, bool)>,
     /// Those that were removed and can be had back, the newest first.
     pub removed: Vec<RemovedTree>,
-    /// Whether there are more.
+    /// True if there are more.
     pub is_cut: bool,
 }
 
 /// A worktree that was collected, or would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct CollectedTree {
     /// The worktree as it was.
     pub seen: TreeSeen,
     /// Why it goes.
-    pub why: GoneWhy,
-    /// What keeps what was in it; or why it is still there. None if it was only asked what would go.
+    pub why: CollectReason,
+    /// The reference that keeps what was in it; or why it is still there. None if it was only asked what would go.
     pub came: Option<Result<RemovedTree, WorktreeError>>,
 }
 
 /// Why a worktree goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GoneWhy {
+pub enum CollectReason {
     /// Nobody has used it for long.
     Age,
     /// All of them together take too much.
@@ -220,7 +220,7 @@ impl Worktrees {
         Ok(names.iter().any(|(of, known)| *of == session && known == name))
     }
 
-    /// Whether it is there, and not half of it.
+    /// True if it is there, and not half of it.
     async fn is_whole(&self, session: SessionId, name: &str) -> Result<bool, UnavailableError> {
         if !self.has_worktree(session, name).await? {
             return Ok(false);
@@ -273,7 +273,7 @@ impl Worktrees {
         by: &Principal,
         dry_run: bool,
         trace: Trace,
-    ) -> Result<Vec<Gone>, WorktreeError> {
+    ) -> Result<Vec<CollectedTree>, WorktreeError> {
         let result = self.collect_now(by, dry_run, &trace).await;
         self.note_refusal(by, "collect_worktrees", &trace, None, result).await
     }
@@ -283,7 +283,7 @@ impl Worktrees {
         by: &Principal,
         dry_run: bool,
         trace: &Trace,
-    ) -> Result<Vec<Gone>, Declined<WorktreeError>> {
+    ) -> Result<Vec<CollectedTree>, Declined<WorktreeError>> {
         if by.bound.is_some() {
             return Err(AccessError::BoundElsewhere.into());
         }
@@ -300,7 +300,7 @@ impl Worktrees {
                     Some(self.remove(by, session, name, true, trace.clone()).await)
                 }
             };
-            gone.push(Gone { seen, why, came });
+            gone.push(CollectedTree { seen, why, came });
         }
         Ok(gone)
     }
@@ -323,7 +323,7 @@ impl Worktrees {
     }
 
     /// Asks for it as Homing itself: as durable as anybody's wish, and in the audit.
-    async fn collect_one(&self, seen: &TreeSeen, why: GoneWhy) {
+    async fn collect_one(&self, seen: &TreeSeen, why: CollectReason) {
         let (session, name, bytes) = (seen.session, seen.name.as_str(), seen.bytes);
         let (correlation, address, key, schemes) = (session.to_string(), None, None, [].as_slice());
         let trace = Trace { door: "engine", correlation, address, key, schemes };
@@ -344,7 +344,7 @@ impl Worktrees {
     }
 
     /// The worktrees whose time is over, with why. None of those that a session is in.
-    async fn due_to_go(&self) -> Result<Vec<(TreeSeen, GoneWhy)>, UnavailableError> {
+    async fn due_to_go(&self) -> Result<Vec<(TreeSeen, CollectReason)>, UnavailableError> {
         let names = self.worktree_names().await?;
         if names.is_empty() {
             return Ok(Vec::new());
@@ -372,8 +372,8 @@ fn is_in(row: &SessionRow, name: &str) -> bool {
     inside && row.ended.is_none()
 }
 
-/// Which of these go, those that were not used for longest first. Those that stay count for the disk all the same.
-fn to_go(all: Vec<(TreeSeen, bool)>, limits: &Collecting, now: Moment) -> Vec<(TreeSeen, GoneWhy)> {
+/// Those of these that go, those that were not used for longest first. Those that stay count for the disk all the same.
+fn to_go(all: Vec<(TreeSeen, bool)>, limits: &Collecting, now: Moment) -> Vec<(TreeSeen, CollectReason)> {
     let mut bytes: u64 = all.iter().map(|(seen, _)| seen.bytes).sum();
     let mut free: Vec<_> = all.into_iter().filter(|(_, stays)| !stays).map(|(seen, _)| seen).collect();
     free.sort_by_key(|seen| (seen.used_at, seen.session));
@@ -381,9 +381,9 @@ fn to_go(all: Vec<(TreeSeen, bool)>, limits: &Collecting, now: Moment) -> Vec<(T
     for seen in free {
         let unused = Duration::from_millis(now.0.saturating_sub(seen.used_at.0));
         let why = if unused >= limits.keep {
-            GoneWhy::Age
+            CollectReason::Age
         } else if limits.disk_bytes_max > 0 && bytes > limits.disk_bytes_max {
-            GoneWhy::Disk
+            CollectReason::Disk
         } else {
             continue;
         };
@@ -393,7 +393,7 @@ fn to_go(all: Vec<(TreeSeen, bool)>, limits: &Collecting, now: Moment) -> Vec<(T
     due
 }
 
-/// Which sessions the caller may see, each looked up once.
+/// The sessions that the caller may see, each looked up once.
 struct Visible<'a> {
     ports: &'a EnginePorts,
     by: &'a Principal,
@@ -443,7 +443,7 @@ mod tests {
         }
     }
 
-    fn gone(all: &[(u128, u64, u64, bool)], disk_bytes_max: u64) -> Vec<(u128, GoneWhy)> {
+    fn gone(all: &[(u128, u64, u64, bool)], disk_bytes_max: u64) -> Vec<(u128, CollectReason)> {
         let limits = Collecting { disk_bytes_max, ..Collecting::default() };
         let all = all.iter().map(|(session, used, bytes, stays)| (tree(*session, *used, *bytes), *stays));
         let due = to_go(all.collect(), &limits, Moment(100 * DAY_MS));
@@ -453,17 +453,20 @@ mod tests {
     #[test]
     fn what_nobody_has_used_for_long_goes_and_what_somebody_is_in_stays() {
         let all = [(1, 70, 1, false), (2, 71, 1, false), (3, 0, 1, true), (4, 0, 1, false)];
-        assert_eq!(gone(&all, 0), [(4, GoneWhy::Age), (1, GoneWhy::Age)]);
+        assert_eq!(gone(&all, 0), [(4, CollectReason::Age), (1, CollectReason::Age)]);
     }
 
     #[test]
     fn beyond_the_quota_the_longest_unused_go_first_and_no_more_than_needed() {
         let all = [(1, 90, 10, false), (2, 95, 10, false), (3, 99, 10, true), (4, 80, 10, false)];
         assert_eq!(gone(&all, 40), []);
-        assert_eq!(gone(&all, 39), [(4, GoneWhy::Disk)]);
-        assert_eq!(gone(&all, 20), [(4, GoneWhy::Disk), (1, GoneWhy::Disk)]);
-        assert_eq!(gone(&all, 1), [(4, GoneWhy::Disk), (1, GoneWhy::Disk), (2, GoneWhy::Disk)]);
+        assert_eq!(gone(&all, 39), [(4, CollectReason::Disk)]);
+        assert_eq!(gone(&all, 20), [(4, CollectReason::Disk), (1, CollectReason::Disk)]);
+        assert_eq!(
+            gone(&all, 1),
+            [(4, CollectReason::Disk), (1, CollectReason::Disk), (2, CollectReason::Disk)]
+        );
         // What goes by its age makes room, too.
-        assert_eq!(gone(&[(1, 0, 30, false), (2, 90, 10, false)], 20), [(1, GoneWhy::Age)]);
+        assert_eq!(gone(&[(1, 0, 30, false), (2, 90, 10, false)], 20), [(1, CollectReason::Age)]);
     }
 }

@@ -66,7 +66,7 @@ impl TriedWall {
     }
 }
 
-impl engine::Wall for TriedWall {
+impl engine::WallProver for TriedWall {
     fn prove(&self) -> Pin<Box<dyn Future<Output = engine::Proof> + Send + '_>> {
         Box::pin(async {
             let proof = prove_wall(&self.0).await;

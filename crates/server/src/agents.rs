@@ -7,7 +7,7 @@ use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Abilities, Account, Agent, Choice, MemoryMove, NewAccount, Page, SignIn};
 use axum::extract::State;
-use engine::{AccountView, AgentView, Found, Setup};
+use engine::{AccountView, AgentView, Presence, Setup};
 
 problems! {
     AgentsProblems = [RightMissing];
@@ -102,8 +102,8 @@ fn account_form(caller: &Caller, agent: String, view: Option<AccountView>) -> Ac
 
 fn agent_form(view: AgentView) -> Agent {
     let (here, version, missing) = match view.found {
-        Some(Found::Here { version }) => (true, Some(version), None),
-        Some(Found::Missing { what }) => (false, None, Some(what)),
+        Some(Presence::Here { version }) => (true, Some(version), None),
+        Some(Presence::Missing { what }) => (false, None, Some(what)),
         None => (false, None, Some("it is still being looked at: ask again in a moment".to_owned())),
     };
     let sign_in = match view.sign_in {

@@ -145,7 +145,7 @@ async fn page(door: &SharedDoor, caller: &Caller, wish: &AuditWish) -> ApiResult
     responses((status = 200, description = "Whether the chain holds.", body = Verified), VerifyProblems),
 )]
 pub(crate) async fn verify(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Verified>> {
-    let engine::Verified { entries, head, broken } = door.engine.people().verify_audit(&caller.by).await?;
+    let engine::ChainCheck { entries, head, broken } = door.engine.people().verify_audit(&caller.by).await?;
     let head = ChainHead { number: head.number, seal: hex(&head.seal) };
     let broken = broken.map(|broken| Broken {
         number: broken.number,

@@ -15,7 +15,7 @@ use api::{
 };
 use axum::extract::{Request, State};
 use axum::response::Response;
-use engine::{Export, PAST_KINDS, PAST_TURNS_MAX, Part, PastStory, PastTurn, PastWords};
+use engine::{Export, MessagePart, PAST_KINDS, PAST_TURNS_MAX, PastStory, PastTurn, PastWords};
 use http::{HeaderValue, header};
 use kernel::{Failure, Moment, Outcome, SessionId};
 use serde::Deserialize;
@@ -127,7 +127,7 @@ fn turn_form(past: PastTurn) -> ExportTurn {
     let said = past.said.into_iter().map(|said| ExportWords {
         by: said.by,
         at: at(said.at),
-        parts: said.parts.into_iter().map(|Part::Text { text }| api::Part::Text { text }).collect(),
+        parts: said.parts.into_iter().map(|MessagePart::Text { text }| api::Part::Text { text }).collect(),
     });
     // What an older or newer version told in another form stays here.
     let told = past.story.into_iter().filter_map(|told| {
@@ -233,7 +233,7 @@ fn turn_of(line: usize, turn: ExportTurn) -> ApiResult<PastTurn> {
     let said = turn.said.into_iter().map(|said| PastWords {
         by: said.by,
         at: Moment(said.at.0),
-        parts: said.parts.into_iter().map(|api::Part::Text { text }| Part::Text { text }).collect(),
+        parts: said.parts.into_iter().map(|api::Part::Text { text }| MessagePart::Text { text }).collect(),
     });
     let story = turn.story.into_iter().map(|told| story_of(line, told)).collect::<ApiResult<_>>()?;
     Ok(PastTurn {

@@ -12,7 +12,7 @@ use api::{Code, Facts, FactsQuery, NUMBER_MAX};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use engine::{Follow, Heard, ReadyFollow, Told};
+use engine::{Follow, FollowUpdate, ReadyFollow, SessionUpdate};
 use http::{HeaderMap, StatusCode};
 use kernel::{Number, SessionId};
 use std::io::Write;
@@ -102,16 +102,16 @@ fn last_event(headers: &HeaderMap) -> ApiResult<Option<Number>> {
 impl FrameSource for ReadyFollow {
     async fn next(&mut self) -> Option<Bytes> {
         Some(match ReadyFollow::next(self).await? {
-            Heard::Told(told) => frame_of(&told),
-            Heard::Ready(view) => ready_frame(&ready_form(&view)),
+            FollowUpdate::Session(told) => frame_of(&told),
+            FollowUpdate::Ready(view) => ready_frame(&ready_form(&view)),
         })
     }
 }
 
-fn frame_of(told: &Told) -> Bytes {
+fn frame_of(told: &SessionUpdate) -> Bytes {
     match told {
-        Told::Fact(shared) => fact_frame(shared),
-        Told::Live(live) => live_frame(live),
+        SessionUpdate::Fact(shared) => fact_frame(shared),
+        SessionUpdate::Live(live) => live_frame(live),
     }
 }
 

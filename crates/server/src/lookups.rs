@@ -9,7 +9,7 @@ use crate::problem::{ApiError, ApiResult};
 use crate::sessions::SessionName;
 use api::{Choices, Code, Files};
 use axum::extract::State;
-use engine::{Choice, Look, Sight};
+use engine::{Choice, Look, LookResult};
 use kernel::SessionId;
 
 problems! {
@@ -30,8 +30,8 @@ pub(crate) async fn commands(
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Choices>> {
     match door.engine.views().look(&caller.by, session, Look::Commands).await? {
-        Sight::Commands(listed) => Ok(Json(choices_form(listed))),
-        _ => Err(other_sight()),
+        LookResult::Commands(listed) => Ok(Json(choices_form(listed))),
+        _ => Err(other_result()),
     }
 }
 
@@ -48,8 +48,8 @@ pub(crate) async fn models(
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Choices>> {
     match door.engine.views().look(&caller.by, session, Look::Models).await? {
-        Sight::Models(listed) => Ok(Json(choices_form(listed))),
-        _ => Err(other_sight()),
+        LookResult::Models(listed) => Ok(Json(choices_form(listed))),
+        _ => Err(other_result()),
     }
 }
 
@@ -66,8 +66,8 @@ pub(crate) async fn files(
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Files>> {
     match door.engine.views().look(&caller.by, session, Look::Files).await? {
-        Sight::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
-        _ => Err(other_sight()),
+        LookResult::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
+        _ => Err(other_result()),
     }
 }
 
@@ -77,6 +77,6 @@ fn choices_form(listed: Option<Vec<Choice>>) -> Choices {
     Choices { known, items: listed.unwrap_or_default().into_iter().map(form).collect() }
 }
 
-fn other_sight() -> ApiError {
+fn other_result() -> ApiError {
     ApiError::new(Code::Internal, "something else was looked up than was asked")
 }

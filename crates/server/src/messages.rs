@@ -8,7 +8,7 @@ use crate::wire::{at, delivery_form, delivery_of, links, previous};
 use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::{Accepted, Granted, Inbound, Part, ReceiptView, who_changed};
+use engine::{Accepted, Granted, Inbound, MessagePart, ReceiptView, who_changed};
 use http::{HeaderName, HeaderValue, StatusCode};
 use kernel::{MessageId, Principal, Request};
 use std::time::Duration;
@@ -97,9 +97,9 @@ pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
     engine::IfNew { agent, directory, model, mode, title, worktree }
 }
 
-fn part(part: api::Part) -> Part {
+fn part(part: api::Part) -> MessagePart {
     match part {
-        api::Part::Text { text } => Part::Text { text },
+        api::Part::Text { text } => MessagePart::Text { text },
     }
 }
 

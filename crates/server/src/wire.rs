@@ -3,7 +3,7 @@
 
 use api::At;
 use bytes::Bytes;
-use engine::{Cause, Live, Shared, StoredEntry, StoredFact};
+use engine::{Cause, LiveWords, SharedFact, StoredEntry, StoredFact};
 use kernel::{
     Answer, Answerer, EndWhy, Fact, Failure, HoldWhy, Moment, Outcome, RefusedWhy, ReportKind, StopWhy,
 };
@@ -35,7 +35,7 @@ pub(crate) fn links(this: String, session: kernel::SessionId) -> api::Links {
 }
 
 /// A fact as a stream sends it: `id:` is its number. Made once, by the first reader who needs it.
-pub(crate) fn fact_frame(shared: &Shared) -> Bytes {
+pub(crate) fn fact_frame(shared: &SharedFact) -> Bytes {
     shared.frame.get_or_init(|| frame(&shared.fact)).clone()
 }
 
@@ -50,7 +50,7 @@ fn frame(fact: &StoredFact) -> Bytes {
 }
 
 /// Words ahead of the log, as a stream sends them: without an `id:`, so that nobody resumes from them.
-pub(crate) fn live_frame(live: &Live) -> Bytes {
+pub(crate) fn live_frame(live: &LiveWords) -> Bytes {
     let frame = || {
         let mut bytes = b"event: live\ndata: ".to_vec();
         let form = api::Live {

@@ -10,7 +10,7 @@ use api::{
     RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
 };
 use axum::extract::State;
-use engine::{Gone, GoneWhy, RemovedTree, TreeSeen};
+use engine::{CollectReason, CollectedTree, RemovedTree, TreeSeen};
 use kernel::SessionId;
 
 problems! {
@@ -148,15 +148,15 @@ fn removed_form(removed: RemovedTree) -> RemovedWorktree {
     }
 }
 
-fn gone_form(Gone { seen, why, came }: Gone) -> CollectedWorktree {
+fn gone_form(CollectedTree { seen, why, came }: CollectedTree) -> CollectedWorktree {
     let (reference, problem) = match came {
         Some(Ok(removed)) => (Some(removed.reference), None),
         Some(Err(refused)) => (None, Some(refused.to_string())),
         None => (None, None),
     };
     let why = match why {
-        GoneWhy::Age => "age",
-        GoneWhy::Disk => "disk",
+        CollectReason::Age => "age",
+        CollectReason::Disk => "disk",
     };
     CollectedWorktree {
         session: seen.session.to_string(),

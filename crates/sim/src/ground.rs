@@ -107,7 +107,7 @@ impl engine::Seal for NoSeal {
 #[derive(Debug)]
 pub(crate) struct NoWall;
 
-impl engine::Wall for NoWall {
+impl engine::WallProver for NoWall {
     fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
         Box::pin(std::future::ready(Proof::default()))
     }

@@ -11,8 +11,8 @@ use crate::grove::Grove;
 use crate::notes::Launched;
 use crate::weather::Sky;
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Did, Found, House, InProcess, Launch, MemoryMove, Message,
-    Noted, Reply, Running, Setup, Steered, TreeName, Trouble, Verified,
+    Abilities, Agent, AgentEvent, Did, EndedLeftovers, House, InProcess, Launch, MemoryMove, Message, Noted,
+    Presence, QuestionAnswer, Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble,
 };
 use engine::Clock;
 use kernel::{Fact, Failure, Fence, MessageId, Native, SessionId};
@@ -218,7 +218,7 @@ impl Agent for Leash {
         }
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         self.inner.look()
     }
 
@@ -248,7 +248,7 @@ impl Agent for Leash {
         })
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
         Box::pin(async move {
             let sky = &self.seen.sky;
             if sky.strikes(|odds| odds.slow_agent) {
@@ -259,9 +259,9 @@ impl Agent for Leash {
             }
             sky.notes.tell(|| format!("      agent: bury {tree}"));
             if sky.lies(Bug::BuryNothing, 1_000) {
-                return Ok(Buried { killed: 0 });
+                return Ok(EndedLeftovers { killed: 0 });
             }
-            self.inner.bury(tree).await
+            self.inner.end_leftovers(tree).await
         })
     }
 }
@@ -309,7 +309,7 @@ impl OnLeash {
         self.seen.sky.dawdle().await;
         let question = self.regrets.take()?;
         let reason = TAKEN_BACK.to_owned();
-        let _ = self.inner.answer(&question, Answer::Deny { reason }).await;
+        let _ = self.inner.answer(&question, QuestionAnswer::Deny { reason }).await;
         self.seen.sky.notes.tell(|| format!("      agent: takes back {question}"));
         Some(AgentEvent::Withdrawn { question })
     }
@@ -373,11 +373,11 @@ impl Running for OnLeash {
         })
     }
 
-    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, question: &str, answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         self.inner.answer(question, answer)
     }
 
-    fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified> {
+    fn stop(&mut self, grace_ms: u64) -> Reply<'_, TreeEnd> {
         self.inner.stop(grace_ms)
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Observed {
     /// Rings for a session's keeper that got lost: each is made up for by the next look of the timer.
     pub(crate) lost_rings: BTreeMap<SessionId, u64>,
     /// The words of people, by code word.
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<SaidMessage>,
     /// Messages in the order in which the store took them.
     pub(crate) accepted: Vec<(SessionId, MessageId)>,
     /// Requests in the order in which the store took them.
@@ -91,7 +91,7 @@ pub(crate) struct Launched {
 
 /// One thing that somebody said, as often as it was delivered.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct SaidMessage {
     pub(crate) by: PersonId,
     pub(crate) to: To,
     pub(crate) text: String,

@@ -15,9 +15,9 @@ mod words;
 
 use crate::dice::Dice;
 use crate::doors::SCHEMES;
-use crate::notes::{Said, short};
+use crate::notes::{SaidMessage, short};
 use crate::town::Town;
-use engine::{CallerKey, IfNew, Inbound, Part, Receipt, Trace, UnavailableError, WayInError};
+use engine::{CallerKey, IfNew, Inbound, MessagePart, Receipt, Trace, UnavailableError, WayInError};
 use kernel::{Address, MessageId, Principal, SessionId, To};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,10 +28,10 @@ const TRIES_MAX: u32 = 40;
 
 /// The things that everybody knows of: gossip, from which people pick what to talk about.
 #[derive(Debug, Default)]
-pub(crate) struct Gossip(Mutex<Heard>);
+pub(crate) struct Gossip(Mutex<CommonKnowledge>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct CommonKnowledge {
     pub(crate) messages: Vec<Known>,
     pub(crate) sessions: Vec<SessionId>,
     verbs: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Known {
 }
 
 impl Gossip {
-    pub(crate) fn heard(&self) -> MutexGuard<'_, Heard> {
+    pub(crate) fn heard(&self) -> MutexGuard<'_, CommonKnowledge> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,7 +110,7 @@ impl Person {
     /// Delivers what is said, now and perhaps again.
     async fn deliver(&mut self, mut inbound: Inbound) {
         let code = self.note_said(&inbound);
-        let Part::Text { text } = &mut inbound.parts[0];
+        let MessagePart::Text { text } = &mut inbound.parts[0];
         *text = format!("w{code} {text}");
         self.town.notes.seen().said[code].text = text.clone();
         let has_key = inbound.trace.key.is_some();
@@ -143,7 +143,7 @@ impl Person {
 
     fn inbound(&mut self, to: Option<To>) -> Inbound {
         let to = to.unwrap_or_else(|| self.to());
-        let parts = vec![Part::Text { text: words::something(&mut self.dice) }];
+        let parts = vec![MessagePart::Text { text: words::something(&mut self.dice) }];
         let reply = self.dice.chance(300).then(|| slack(self.dice.below(3)));
         let title = self.dice.chance(100).then(|| "a title".to_owned());
         let key = match self.dice.below(10) {
@@ -178,7 +178,7 @@ impl Person {
     }
 
     fn note_said(&self, inbound: &Inbound) -> usize {
-        let said = Said {
+        let said = SaidMessage {
             by: inbound.by.person,
             to: inbound.to.clone(),
             text: String::new(),

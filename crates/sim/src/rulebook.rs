@@ -40,7 +40,7 @@ pub(crate) struct Standing {
 
 /// A question that an agent has asked.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct AskedQuestion {
     pub(crate) session: SessionId,
     pub(crate) fence: Fence,
     pub(crate) approval: ApprovalId,
@@ -62,17 +62,17 @@ pub(crate) struct Question {
 }
 
 /// A question that no log has yet: when, and about which tool.
-type Heard = (At, String);
+type UnwrittenQuestion = (At, String);
 
 /// Everything that is known of rules and questions.
 #[derive(Debug, Default)]
 pub(crate) struct Rulebook {
     step: u64,
     pub(crate) rules: Vec<Standing>,
-    pub(crate) questions: Vec<Question>,
+    pub(crate) questions: Vec<AskedQuestion>,
     /// Answers by a rule or by policy to what was asked before.
     pub(crate) belated: Vec<(SessionId, ApprovalId, Answerer)>,
-    heard: BTreeMap<(SessionId, Fence), VecDeque<Heard>>,
+    heard: BTreeMap<(SessionId, Fence), VecDeque<UnwrittenQuestion>>,
     turns: BTreeMap<SessionId, TurnNow>,
     /// From which step on who may do what with a session.
     records: Vec<(u64, Record)>,
@@ -194,7 +194,7 @@ impl Rulebook {
                 let (heard, tool) = heard.unwrap_or((at, String::new()));
                 let (approval, written, asks, only) = (*approval, at, terms.form, terms.only);
                 let (at_once, later, settled_ms) = (None, None, None);
-                self.questions.push(Question {
+                self.questions.push(AskedQuestion {
                     session,
                     fence,
                     approval,

@@ -231,12 +231,12 @@ impl Weather {
         &self,
         by: Arc<Principal>,
         new: NewMessage,
-    ) -> Result<store::Outcome<Accepted, Rejection>, StoreError> {
+    ) -> Result<store::WriteOutcome<Accepted, Rejection>, StoreError> {
         let outcome = match self.lie_about_message(by, new).await? {
             Ok((by, new)) => self.inner.accept(by, new).await?,
             Err(outcome) => outcome,
         };
-        if let store::Outcome::Done(accepted) = &outcome {
+        if let store::WriteOutcome::Done(accepted) = &outcome {
             self.sky.notes.seen().accepted.push((accepted.session, accepted.message));
         }
         Ok(outcome)
@@ -246,12 +246,12 @@ impl Weather {
         &self,
         by: Arc<Principal>,
         mut new: Create,
-    ) -> Result<store::Outcome<SessionId, Rejection>, StoreError> {
+    ) -> Result<store::WriteOutcome<SessionId, Rejection>, StoreError> {
         self.lie_about_past(&mut new);
         self.lie_about_schemes(&mut new.schemes);
         let facts = new.past.as_ref().map_or(0, |past| past.facts.len());
         let outcome = self.inner.create(by, new).await?;
-        if let store::Outcome::Done(session) = &outcome {
+        if let store::WriteOutcome::Done(session) = &outcome {
             self.sky.ledger.brought(*session, facts);
         }
         Ok(outcome)
@@ -261,10 +261,10 @@ impl Weather {
         &self,
         by: Arc<Principal>,
         mut new: NewRequest,
-    ) -> Result<store::Outcome<Asked, Rejection>, StoreError> {
+    ) -> Result<store::WriteOutcome<Asked, Rejection>, StoreError> {
         let by = self.lie_about_request(by, &mut new);
         let asking = self.inner.ask(by.clone(), new.clone()).await?;
-        if let store::Outcome::Done(Asked::Waits { session, .. }) = asking {
+        if let store::WriteOutcome::Done(Asked::Waits { session, .. }) = asking {
             let record = self.inner.session(session).await?.map(|(record, _)| record);
             self.sky.notes.seen().rulebook.promise(&by, &new, record.as_ref());
             self.sky.notes.seen().requests.insert(new.id, new.request);
@@ -276,9 +276,9 @@ impl Weather {
         &self,
         by: Principal,
         new: NewChange,
-    ) -> Result<store::Outcome<(), PeopleRefusal>, StoreError> {
+    ) -> Result<store::WriteOutcome<(), PeopleRefusal>, StoreError> {
         let outcome = self.inner.change(by.clone(), new.clone()).await?;
-        if outcome == store::Outcome::Done(()) {
+        if outcome == store::WriteOutcome::Done(()) {
             self.sky.ledger.changed(&new.change);
             let record = match &new.change {
                 PeopleChange::AddRule(RuleRow { session: Some(session), .. })
@@ -340,22 +340,30 @@ impl Wrap for Weather {
         })
     }
 
-    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, store::Outcome<Accepted, Rejection>> {
+    fn accept(
+        &self,
+        by: Arc<Principal>,
+        new: NewMessage,
+    ) -> Reply<'_, store::WriteOutcome<Accepted, Rejection>> {
         Box::pin(self.take_message(by, new))
     }
-    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, store::Outcome<SessionId, Rejection>> {
+    fn create(
+        &self,
+        by: Arc<Principal>,
+        new: Create,
+    ) -> Reply<'_, store::WriteOutcome<SessionId, Rejection>> {
         Box::pin(self.take_session(by, new))
     }
     fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<kernel::Named>> {
         Box::pin(self.named_or_others(org, id))
     }
-    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, store::Outcome<Asked, Rejection>> {
+    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, store::WriteOutcome<Asked, Rejection>> {
         Box::pin(self.take_request(by, new))
     }
-    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, store::Outcome<(), PeopleRefusal>> {
+    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, store::WriteOutcome<(), PeopleRefusal>> {
         Box::pin(self.take_change(by, new))
     }
-    fn rebind(&self, by: Arc<Principal>, mut new: Rebind) -> Reply<'_, store::Outcome<(), Rejection>> {
+    fn rebind(&self, by: Arc<Principal>, mut new: Rebind) -> Reply<'_, store::WriteOutcome<(), Rejection>> {
         self.lie_about_schemes(&mut new.schemes);
         self.inner.rebind(by, new)
     }

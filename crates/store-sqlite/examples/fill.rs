@@ -133,7 +133,7 @@ impl Filler {
             schemes: &[],
         };
         let accepted = self.store.accept(Arc::new(self.owner.clone()), wish).await.expect("the store works");
-        assert!(matches!(accepted, store::Outcome::Done(_)), "{accepted:?}");
+        assert!(matches!(accepted, store::WriteOutcome::Done(_)), "{accepted:?}");
     }
 }
 

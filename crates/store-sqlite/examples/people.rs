@@ -23,8 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use store::{
-    Chosen, Credentials, Finding, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson, NewSession,
-    Outcome, People, PeopleChange, Purpose, Resource, TokenRow, Trail, Views, WayIn,
+    Chosen, Credentials, Finding, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson, NewSession, People,
+    PeopleChange, Purpose, Resource, TokenRow, Trail, Views, WayIn, WriteOutcome,
 };
 
 const PEOPLE: u128 = 20;
@@ -97,7 +97,7 @@ impl House {
     async fn change(&mut self, change: PeopleChange) {
         let new = NewChange { change, key: None, trail: trail("change") };
         let outcome = self.store.change(self.owner.clone(), new).await.expect("the store works");
-        assert_eq!(outcome, Outcome::Done(()));
+        assert_eq!(outcome, WriteOutcome::Done(()));
     }
 
     async fn make_session(&mut self, session: SessionId) {
@@ -167,7 +167,7 @@ impl House {
 
     async fn accept(&self, by: &Principal, new: NewMessage) {
         let accepted = self.store.accept(Arc::new(by.clone()), new).await.expect("the store works");
-        assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
+        assert!(matches!(accepted, WriteOutcome::Done(_)), "{accepted:?}");
     }
 
     fn message(&mut self, to: To) -> NewMessage {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Chosen, Key, NewMessage, NewOrg, NewPerson, NewSession, Outcome, Trail};
+use store::{Chosen, Key, NewMessage, NewOrg, NewPerson, NewSession, Trail, WriteOutcome};
 use store::{Credentials, WayIn};
 
 const MIGRATIONS: [&str; 3] = [
@@ -236,5 +236,5 @@ async fn accept(store: &SqliteStore, number: u64) {
         new(To::Session(session), None)
     };
     let accepted = store.accept(Arc::new(by), new).await.expect("the store works");
-    assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
+    assert!(matches!(accepted, WriteOutcome::Done(_)), "{accepted:?}");
 }

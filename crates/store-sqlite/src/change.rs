@@ -16,8 +16,8 @@ use kernel::{Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use store::plan::key_answer;
 use store::{
-    About, AuditEntry, AuditRow, InboxItem, Key, KeyAnswer, KeyUse, LoginRow, OrgSettings, PeopleTx, RootRow,
-    Trail, record,
+    AuditEntry, AuditRow, AuditSubject, InboxItem, Key, KeyAnswer, KeyUse, LoginRow, OrgSettings, PeopleTx,
+    RootRow, Trail, record,
 };
 
 type Read<T> = Result<T, SqliteError>;
@@ -292,7 +292,7 @@ impl PeopleTx for SqliteTx {
         put_key(self, who.pid, key, 0, now)
     }
 
-    fn audit_done(&mut self, org: OrgId, person: PersonId, about: About, trail: &Trail) -> Read<()> {
+    fn audit_done(&mut self, org: OrgId, person: PersonId, about: AuditSubject, trail: &Trail) -> Read<()> {
         let who = self.who_at_first_sight(org, person)?;
         self.done(who, &about, trail)
     }

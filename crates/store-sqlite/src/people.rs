@@ -10,7 +10,7 @@ use kernel::people::PersonState;
 use kernel::{Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, Term, authorize};
 use rusqlite::{Connection, Row, ToSql, params};
 use store::{
-    About, AccountRow, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount, NewPerson, OrgRow,
+    AccountRow, AuditSubject, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount, NewPerson, OrgRow,
     OrgSettings, PersonRow, Resource, RootRow, Stands, Trail, record,
 };
 
@@ -369,7 +369,7 @@ pub(crate) fn set_account(
         "INSERT OR REPLACE INTO accounts (person, agent, names, sealed, since) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![who.pid, agent, names.join("\n"), &sealed[..], int(trail.at.0)],
     )?;
-    tx.done(who, &About::named(agent), trail)
+    tx.done(who, &AuditSubject::named(agent), trail)
 }
 
 pub(crate) fn remove_account(
@@ -380,7 +380,7 @@ pub(crate) fn remove_account(
 ) -> Result<bool, SqliteError> {
     let who = tx.who_at_first_sight(by.org, by.person)?;
     let gone = tx.run("DELETE FROM accounts WHERE person = ?1 AND agent = ?2", params![who.pid, agent])?;
-    tx.done(who, &About::named(agent), trail)?;
+    tx.done(who, &AuditSubject::named(agent), trail)?;
     Ok(gone > 0)
 }
 

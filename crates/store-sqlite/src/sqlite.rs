@@ -91,17 +91,17 @@ impl WayIn for SqliteStore {
         }
         self.ask_reader(move |db| view::named(db, org, id))
     }
-    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, Outcome<Accepted, Rejection>> {
+    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, WriteOutcome<Accepted, Rejection>> {
         self.write(new.words.len(), move |tx| drive::say(tx, &by, new.clone()))
     }
-    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, Outcome<SessionId, Rejection>> {
+    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, WriteOutcome<SessionId, Rejection>> {
         let bytes = new.past.as_ref().map_or(0, Past::bytes);
         if new.past.is_some() {
             self.has_imports.store(true, Ordering::Release); // Before it is there, so that nobody misses it.
         }
         self.write(bytes, move |tx| drive::make(tx, &by, new.clone()))
     }
-    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, Outcome<Asked, Rejection>> {
+    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, WriteOutcome<Asked, Rejection>> {
         let bytes = new.words.as_ref().map_or(0, Bytes::len);
         self.write(bytes, move |tx| drive::ask(tx, &by, new.clone()))
     }
@@ -111,10 +111,10 @@ impl WayIn for SqliteStore {
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
         self.ask_reader(move |db| log::verdict(db, request))
     }
-    fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, Outcome<(), Rejection>> {
+    fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.write(0, move |tx| drive::rebind(tx, &by, new.clone()))
     }
-    fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, Outcome<(), Rejection>> {
+    fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.write(0, move |tx| drive::retitle(tx, &by, new.clone()))
     }
 }
@@ -277,7 +277,7 @@ impl Credentials for SqliteStore {
 }
 
 impl People for SqliteStore {
-    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, Outcome<(), PeopleRefusal>> {
+    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, WriteOutcome<(), PeopleRefusal>> {
         self.write_people(0, move |tx| store::change::change(tx, &by, new.clone()))
     }
     fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
@@ -347,7 +347,11 @@ impl Outbox for SqliteStore {
     ) -> Reply<'_, Vec<Outgoing>> {
         self.ask_reader(move |db| outbox::list(db, org, state, after, limit))
     }
-    fn outbox_by_hand(&self, by: Arc<Principal>, new: SettleByHand) -> Reply<'_, Outcome<(), Rejection>> {
+    fn outbox_by_hand(
+        &self,
+        by: Arc<Principal>,
+        new: SettleByHand,
+    ) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.write(0, move |tx| drive::settle(tx, &by, new.clone()))
     }
     fn outbox_clear(&self, before: Moment, limit: usize) -> Reply<'_, usize> {

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use store::plan::CredentialRow;
-use store::{About, AuditRow, NodeRow, Trail, record};
+use store::{AuditRow, AuditSubject, NodeRow, Trail, record};
 
 /// A person's small number in the file.
 pub(crate) type Pid = i64;
@@ -326,7 +326,12 @@ impl SqliteTx {
     }
 
     /// Writes down that somebody did something.
-    pub(crate) fn done(&self, who: PersonRef, about: &About, trail: &Trail) -> Result<(), SqliteError> {
+    pub(crate) fn done(
+        &self,
+        who: PersonRef,
+        about: &AuditSubject,
+        trail: &Trail,
+    ) -> Result<(), SqliteError> {
         self.put_entry(who, about, trail, None)
     }
 
@@ -334,7 +339,7 @@ impl SqliteTx {
     pub(crate) fn put_entry(
         &self,
         who: PersonRef,
-        about: &About,
+        about: &AuditSubject,
         trail: &Trail,
         refused: Option<&'static str>,
     ) -> Result<(), SqliteError> {

@@ -6,12 +6,12 @@ use std::fmt;
 
 /// The subject of an audit entry: a session, and the ids or names of what else, with spaces between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct AuditSubject {
     pub session: Option<SessionId>,
     pub subject: Option<String>,
 }
 
-impl About {
+impl AuditSubject {
     /// A session and nothing else.
     pub fn session(session: SessionId) -> Self {
         Self { session: Some(session), subject: None }
@@ -87,7 +87,7 @@ pub struct AuditRow {
 
 impl AuditRow {
     /// That somebody did something; `entry` is for the store to say.
-    pub fn done(org: OrgId, by: PersonId, about: About, trail: &Trail) -> Self {
+    pub fn done(org: OrgId, by: PersonId, about: AuditSubject, trail: &Trail) -> Self {
         Self {
             entry: 0,
             sealed: None,
@@ -106,7 +106,7 @@ impl AuditRow {
 
     /// That something was refused. What nobody known did is kept by the org of the machine's person.
     pub fn refused(entry: &AuditEntry, hosts: OrgId) -> Self {
-        let about = entry.subject.as_ref().map(About::named).unwrap_or_default();
+        let about = entry.subject.as_ref().map(AuditSubject::named).unwrap_or_default();
         let (org, by) = entry.by.map_or((hosts, None), |(org, person)| (org, Some(person)));
         let done = Self::done(org, PersonId::ENGINE, about, &entry.trail);
         Self { by, refused: Some(entry.refused.into()), ..done }
@@ -119,7 +119,7 @@ impl AuditRow {
         append.own_acts.iter().map(move |(verb, message): &(&'static str, Option<MessageId>)| {
             let (door, correlation) = ("engine", session.to_string());
             let trail = Trail { verb, door, correlation, address: None, at };
-            Self::done(org, PersonId::ENGINE, About::session(session).and(*message), &trail)
+            Self::done(org, PersonId::ENGINE, AuditSubject::session(session).and(*message), &trail)
         })
     }
 

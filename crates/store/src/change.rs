@@ -4,7 +4,7 @@
 //! Which rows, in which order they are asked about, and what follows from them is here and in `kernel::people`.
 
 use crate::people::{LoginRow, NewChange, SignedIn};
-use crate::{About, AuditEntry, Key, Outcome, Trail};
+use crate::{AuditEntry, AuditSubject, Key, Trail, WriteOutcome};
 use kernel::people::{
     self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, PeopleChange, PeoplePlan,
     PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf, TokenHolder, TokenRow,
@@ -91,7 +91,7 @@ pub trait PeopleTx {
         &mut self,
         org: OrgId,
         person: PersonId,
-        about: About,
+        about: AuditSubject,
         trail: &Trail,
     ) -> Result<(), Self::Error>;
     /// Writes down that something was refused.
@@ -104,7 +104,7 @@ pub fn change<X: PeopleTx>(
     tx: &mut X,
     by: &Principal,
     new: NewChange,
-) -> Result<Outcome<(), PeopleRefusal>, X::Error> {
+) -> Result<WriteOutcome<(), PeopleRefusal>, X::Error> {
     let NewChange { change, key, trail } = new;
     let now = match caller(tx, by, trail.at)? {
         Some(now) => now,
@@ -116,13 +116,13 @@ pub fn change<X: PeopleTx>(
     let used = key.as_ref().map_or(Ok(KeyUse::Never), |key| tx.key_use(&now, key, trail.at))?;
     // Whoever repeats a change gets its answer of then, whatever has happened since.
     if used == KeyUse::Repeated {
-        return Ok(Outcome::Repeated(()));
+        return Ok(WriteOutcome::Repeated(()));
     }
     let rows = read(tx, now.org, &change, trail.at)?;
     // That a key was used for something else is told only to whoever may do this: to others it does not exist.
     if used == KeyUse::Conflict && people::may_change(&now, &change, &rows).is_ok() {
         note_refusal(tx, &now, &change, trail, "idempotency_conflict")?;
-        return Ok(Outcome::Conflict);
+        return Ok(WriteOutcome::Conflict);
     }
     match people::plan_change(&now, &change, &rows, trail.at) {
         Err(why) => refused(tx, &now, &change, trail, why),
@@ -132,7 +132,7 @@ pub fn change<X: PeopleTx>(
                 tx.remember_change(&now, key, trail.at)?;
             }
             tx.audit_done(now.org, now.person, crate::about_change(&change), &trail)?;
-            Ok(Outcome::Done(()))
+            Ok(WriteOutcome::Done(()))
         }
     }
 }
@@ -273,9 +273,9 @@ fn refused<X: PeopleTx>(
     change: &PeopleChange,
     trail: Trail,
     why: PeopleRefusal,
-) -> Result<Outcome<(), PeopleRefusal>, X::Error> {
+) -> Result<WriteOutcome<(), PeopleRefusal>, X::Error> {
     note_refusal(tx, by, change, trail, why.code())?;
-    Ok(Outcome::Refused(why))
+    Ok(WriteOutcome::Refused(why))
 }
 
 fn note_refusal<X: PeopleTx>(
@@ -330,7 +330,7 @@ pub fn sign_in<X: PeopleTx>(tx: &mut X, sign_in: SignedIn) -> Result<bool, X::Er
     let who = tx.person_state(org, person)?;
     let Some(writes) = people::come_in(who, standing, token) else { return Ok(false) };
     write_all(tx, writes)?;
-    tx.audit_done(org, person, About::default().and(Some(id)), &trail)?;
+    tx.audit_done(org, person, AuditSubject::default().and(Some(id)), &trail)?;
     Ok(true)
 }
 
@@ -342,7 +342,7 @@ pub fn spend_link<X: PeopleTx>(
     trail: &Trail,
 ) -> Result<Option<LoginRow>, X::Error> {
     let Some((link, login)) = tx.link_state(hash)? else { return Ok(None) };
-    let about = About::default().and(token.as_ref().map(|token| token.token));
+    let about = AuditSubject::default().and(token.as_ref().map(|token| token.token));
     let Some(writes) = people::spend_link(link, hash, token, trail.at) else { return Ok(None) };
     write_all(tx, writes)?;
     tx.audit_done(login.org, login.person, about, trail)?;

@@ -29,7 +29,7 @@ pub use change::{KeyUse, PeopleTx};
 pub use log::*;
 pub use memory::{MemoryStore, Snapshot};
 pub use outbox::*;
-pub use outcome::Outcome;
+pub use outcome::WriteOutcome;
 pub use people::*;
 pub use plan::{KeyAnswer, Plan, WriteTx};
 pub use ports::*;

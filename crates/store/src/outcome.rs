@@ -4,7 +4,7 @@
 ///
 /// The key is looked up before anything else: whoever repeats a change gets its answer of then, whatever has happened since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome<T, R> {
+pub enum WriteOutcome<T, R> {
     /// It is so now.
     Done(T),
     /// It was done before, under the same key; nothing was changed now.
@@ -15,14 +15,14 @@ pub enum Outcome<T, R> {
     Refused(R),
 }
 
-impl<T, R> Outcome<T, R> {
+impl<T, R> WriteOutcome<T, R> {
     /// The same outcome of something else.
-    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Outcome<U, R> {
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> WriteOutcome<U, R> {
         match self {
-            Self::Done(made) => Outcome::Done(to(made)),
-            Self::Repeated(made) => Outcome::Repeated(to(made)),
-            Self::Conflict => Outcome::Conflict,
-            Self::Refused(why) => Outcome::Refused(why),
+            Self::Done(made) => WriteOutcome::Done(to(made)),
+            Self::Repeated(made) => WriteOutcome::Repeated(to(made)),
+            Self::Conflict => WriteOutcome::Conflict,
+            Self::Refused(why) => WriteOutcome::Refused(why),
         }
     }
 }

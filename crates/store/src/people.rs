@@ -2,7 +2,7 @@
 //! Every way in which that can change is `kernel::people`'s; here is what the audit says of it.
 
 use crate::record::{grant_word, right_word, role_word};
-use crate::{About, Key, Trail};
+use crate::{AuditSubject, Key, Trail};
 use bytes::Bytes;
 pub use kernel::people::{
     NewLink, NewOrg, NewPerson, NewToken, OrgSettings, PeopleChange, PeopleRefusal, Purpose, Resource,
@@ -110,7 +110,7 @@ pub struct NewChange {
 
 /// The subject of a change, as the audit has it: ids and names, then how much was given: a grant, a role, rights. No
 /// secrets.
-pub fn about_change(change: &PeopleChange) -> About {
+pub fn about_change(change: &PeopleChange) -> AuditSubject {
     let (session, subject) = match change {
         PeopleChange::MakeOrg { org, .. } => (None, Some(org.org.to_string())),
         PeopleChange::Settings(settings) => (None, settings_text(settings)),
@@ -149,7 +149,7 @@ pub fn about_change(change: &PeopleChange) -> About {
         PeopleChange::AddRule(rule) => (rule.session, Some(rule.rule.to_string())),
         PeopleChange::RemoveRule(rule) => (None, Some(rule.to_string())),
     };
-    About { session, subject }
+    AuditSubject { session, subject }
 }
 
 fn resource_about(on: &Resource, what: &str) -> (Option<SessionId>, Option<String>) {

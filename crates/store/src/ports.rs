@@ -9,7 +9,7 @@ use crate::audit::{AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::log::*;
 use crate::outbox::*;
-use crate::outcome::Outcome;
+use crate::outcome::WriteOutcome;
 use crate::people::*;
 use crate::plan::KeyAnswer;
 use crate::rows::*;
@@ -59,14 +59,14 @@ ports! {
         /// One transaction (`plan::say`): who asks, the key, the session, the right, the limits; then session row and binding
         /// if new, message row and its words, inbox row, audit entry. A message whose session would be a new one is refused
         /// as that until it brings one.
-        Door fn accept(by: Arc<Principal>, new: NewMessage) -> Outcome<Accepted, Rejection>;
+        Door fn accept(by: Arc<Principal>, new: NewMessage) -> WriteOutcome<Accepted, Rejection>;
 
         /// Makes a session that nobody has said anything to yet. One transaction, like `accept`; a `Wake` in its inbox lets
         /// the keeper open it. One that was imported has its past from the beginning: the facts that open it are in it.
-        Door fn create(by: Arc<Principal>, new: Create) -> Outcome<SessionId, Rejection>;
+        Door fn create(by: Arc<Principal>, new: Create) -> WriteOutcome<SessionId, Rejection>;
 
         /// Promises that the keeper will see a wish that is not a message. One transaction, like `accept`.
-        Door fn ask(by: Arc<Principal>, new: NewRequest) -> Outcome<Asked, Rejection>;
+        Door fn ask(by: Arc<Principal>, new: NewRequest) -> WriteOutcome<Asked, Rejection>;
 
         /// The answer for this key, for whoever cannot even ask any more for what they asked for then.
         Read fn answer_for(org: OrgId, person: PersonId, key: Key, now: Moment) -> KeyAnswer;
@@ -75,10 +75,10 @@ ports! {
         Read fn verdict(request: RequestId) -> Option<Verdict>;
 
         /// Lets another open session be the one that a conversation is bound to. One transaction with its audit entry.
-        Write fn rebind(by: Arc<Principal>, new: Rebind) -> Outcome<(), Rejection>;
+        Write fn rebind(by: Arc<Principal>, new: Rebind) -> WriteOutcome<(), Rejection>;
 
         /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
-        Write fn retitle(by: Arc<Principal>, new: Retitle) -> Outcome<(), Rejection>;
+        Write fn retitle(by: Arc<Principal>, new: Retitle) -> WriteOutcome<(), Rejection>;
     }
 
     /// The log of a session, as its keeper reads and writes it.
@@ -224,7 +224,7 @@ ports! {
         /// Changes who may do what. One transaction (`change::change`): whoever asks as they are now, the key, the rows that the
         /// change is judged by; then the change, its audit entry, the standing of everybody whom it touches, and a `Recheck` in
         /// the inbox of every session where one of them has something unfinished. A refusal is in the audit, too.
-        Door fn change(by: Principal, new: NewChange) -> Outcome<(), PeopleRefusal>;
+        Door fn change(by: Principal, new: NewChange) -> WriteOutcome<(), PeopleRefusal>;
 
         /// The orgs of this machine.
         Read fn orgs() -> Vec<OrgRow>;
@@ -290,7 +290,7 @@ ports! {
         Read fn outbox_list(org: OrgId, state: Option<OutgoingState>, after: u64, limit: usize) -> Vec<Outgoing>;
 
         /// Settles a reply by hand. One transaction with its audit entry.
-        Write fn outbox_by_hand(by: Arc<Principal>, new: SettleByHand) -> Outcome<(), Rejection>;
+        Write fn outbox_by_hand(by: Arc<Principal>, new: SettleByHand) -> WriteOutcome<(), Rejection>;
 
         /// Forgets up to `limit` replies that were sent before this moment, and says how many.
         Write fn outbox_clear(before: Moment, limit: usize) -> usize;

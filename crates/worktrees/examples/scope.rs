@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// How often each is measured.
+/// The number of times each is measured.
 const TIMES: u64 = 3;
 
 #[tokio::main(flavor = "current_thread")]

@@ -39,7 +39,7 @@ impl GitTrees {
     }
 }
 
-/// How a branch is called where there is none.
+/// The name of a branch where there is none.
 const NO_BRANCH: &str = "(none)";
 
 /// Why nothing was put back into a directory that was something else for a moment.
@@ -218,7 +218,7 @@ impl GitTrees {
         Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut }))?)
     }
 
-    /// How the tree was before a turn and after it.
+    /// The tree before a turn and after it.
     async fn sides(
         &self,
         directory: &Path,

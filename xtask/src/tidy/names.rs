@@ -38,10 +38,6 @@ pub(super) fn types_are_called_by_their_words(house: &Repository) -> Vec<Violati
 /// The kernel's form and one other: what is stored, what is sent, or what a double of it is.
 const ROOMS_MAX: usize = 2;
 
-/// Names that more rooms had when this rule was made. The list only gets shorter.
-const OLD_NAMES: &[&str] =
-    &["About", "Answer", "Change", "Outcome", "Part", "Step", "Told", "Verified", "Wall"];
-
 pub(super) fn a_type_name_is_of_two_rooms_at_most(house: &Repository) -> Vec<Violation> {
     let mut places: BTreeMap<&str, BTreeMap<&str, (&str, usize)>> = BTreeMap::new();
     for (path, text) in house.sources() {
@@ -54,8 +50,7 @@ pub(super) fn a_type_name_is_of_two_rooms_at_most(house: &Repository) -> Vec<Vio
     }
     let allowed = read_block(house.text(GLOSSARY), MANY_ROOMS_FENCE);
     let too_many = places.iter().filter(|(name, rooms)| {
-        let is_allowed = OLD_NAMES.contains(name) || allowed.iter().any(|(allowed, _)| allowed == *name);
-        rooms.len() > ROOMS_MAX && !is_allowed
+        rooms.len() > ROOMS_MAX && !allowed.iter().any(|(allowed, _)| allowed == *name)
     });
     let found = too_many.map(|(name, rooms)| {
         let (path, line) = rooms.values().next().expect("it is defined somewhere");

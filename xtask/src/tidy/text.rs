@@ -1,4 +1,5 @@
-//! Single lines: the opening `//!`, paths of somebody's machine, silent `#[ignore]`, work left for later.
+//! Single lines: the opening `//!`, the first word of a doc comment, paths of somebody's machine, silent `#[ignore]`, work
+//! left for later.
 //!
 //! The words looked for are put together from pieces here, so that this file can be looked at like any other.
 
@@ -21,6 +22,39 @@ pub(super) fn files_say_what_they_own(house: &Repository) -> Vec<Violation> {
 fn has_opening(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("");
     first.strip_prefix("//!").is_some_and(|said| !said.trim().is_empty())
+}
+
+/// First words that put off what a doc comment is about. `True if …` says it of a flag, a noun of everything else.
+const PUT_OFF: &[&str] = &["What", "Who", "Whether", "How", "Which"];
+
+pub(super) fn doc_comments_open_with_the_thing(house: &Repository) -> Vec<Violation> {
+    let mut findings = Vec::new();
+    for (path, text) in house.sources() {
+        let marks = std::iter::once(None).chain(text.lines().map(doc_mark));
+        for (at, (line, before)) in text.lines().zip(marks).enumerate() {
+            let Some(mark) = doc_mark(line).filter(|mark| Some(*mark) != before) else { continue };
+            let said = line.trim_start()[mark.len()..].trim_start();
+            let Some(word) = PUT_OFF.iter().find(|word| begins_with_word(said, word)) else { continue };
+            findings.push(Violation::new(
+                path,
+                at + 1,
+                format!("a doc comment opens with `{word}`"),
+                "open with the thing itself: a noun, or `True if` for a flag",
+            ));
+        }
+    }
+    findings
+}
+
+/// The mark of a line of documentation. Four slashes are a ruler and no documentation.
+fn doc_mark(line: &str) -> Option<&'static str> {
+    let line = line.trim_start();
+    let is_doc = |mark: &&&str| line.starts_with(**mark) && !line.starts_with("////");
+    ["///", "//!"].iter().find(is_doc).copied()
+}
+
+fn begins_with_word(said: &str, word: &str) -> bool {
+    said.strip_prefix(word).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 /// Folders that exist on one developer's machine and on no other.
@@ -102,6 +136,24 @@ mod tests {
         }
         assert_eq!(say(files_say_what_they_own, &Repository::in_order().file("a.rs", "//! This.\n")), "");
         assert_eq!(say(files_say_what_they_own, &Repository::in_order().file("a.toml", "a = 1\n")), "");
+    }
+
+    #[test]
+    fn a_doc_comment_that_opens_with_a_question_word_is_found_once() {
+        let check =
+            |text: &str| say(doc_comments_open_with_the_thing, &Repository::in_order().file("a.rs", text));
+        for word in PUT_OFF {
+            for mark in ["//!", "///", "    ///"] {
+                let found = format!("a.rs:1: a doc comment opens with `{word}`\n");
+                assert_eq!(check(&format!("{mark} {word} it is.\n")), found, "{mark}");
+                assert_eq!(check(&format!("{mark} {word}.\n{mark} {word} else.\n")), found, "{mark}");
+            }
+            for fine in ["/// That.\n/// {} it is.\n", "// {} it is.\n", "//// {} it is.\n", "/// {}ever.\n"]
+            {
+                assert_eq!(check(&fine.replace("{}", word)), "", "{fine}");
+            }
+        }
+        assert_eq!(check("//! This.\n\n/// How?\nfn a() {}\n"), "a.rs:3: a doc comment opens with `How`\n");
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use kernel::Failure;
 
 use super::talk::{GRACE_MS, LONG_GRACE_MS, Talk, turn, wait};
-use super::{Blow, Candidate, Told, Wish};
+use super::{Blow, Candidate, StoryResult, Wish};
 use crate::{AgentEvent, TreeName};
 
 /// The number of children that a turn leaves in these stories.
 const CHILDREN: u32 = 3;
 
-pub async fn stop_mid_turn_leaves_nothing(on: &dyn Candidate) -> Told {
+pub async fn stop_mid_turn_leaves_nothing(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let mut talk = first.go_on(on).await;
     talk.be_ready().await;
@@ -23,14 +23,14 @@ pub async fn stop_mid_turn_leaves_nothing(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn stop_before_the_message_leaves_nothing(on: &dyn Candidate) -> Told {
+pub async fn stop_before_the_message_leaves_nothing(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::begin(on, None).await;
     assert!(wait(on, talk.running.stop(0)).await.gone);
     on.assert_nothing_left(&talk.launch.tree);
     Ok(())
 }
 
-pub async fn stop_twice_is_fine(on: &dyn Candidate) -> Told {
+pub async fn stop_twice_is_fine(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     talk.hand(&[Wish::Dawdle]).await?;
     let first = wait(on, talk.running.stop(GRACE_MS)).await;
@@ -38,7 +38,7 @@ pub async fn stop_twice_is_fine(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn stop_after_the_end_is_fine(on: &dyn Candidate) -> Told {
+pub async fn stop_after_the_end_is_fine(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     talk.hand(&[Wish::Keep("hello")]).await?;
     while !talk.next().await.is_last() {}
@@ -48,7 +48,7 @@ pub async fn stop_after_the_end_is_fine(on: &dyn Candidate) -> Told {
 }
 
 /// The process goes in the middle of its words; they are kept, and the conversation goes on in another one.
-pub async fn a_crash_is_a_death(on: &dyn Candidate) -> Told {
+pub async fn a_crash_is_a_death(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let mut talk = first.go_on(on).await;
     talk.be_ready().await;
@@ -67,7 +67,7 @@ pub async fn a_crash_is_a_death(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn a_hanging_agent_can_be_stopped(on: &dyn Candidate) -> Told {
+pub async fn a_hanging_agent_can_be_stopped(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     talk.hand(&[Wish::Hang]).await?;
     let said_first = on.dialect().answer(&[Wish::Hang], 1);
@@ -79,29 +79,29 @@ pub async fn a_hanging_agent_can_be_stopped(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn a_dropped_attempt_can_be_buried(on: &dyn Candidate) -> Told {
+pub async fn a_dropped_attempt_can_be_buried(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     talk.hand(&[Wish::Dawdle]).await?;
     talk.until_it_speaks().await;
     let tree = talk.launch.tree.clone();
     drop(talk);
-    wait(on, on.agent().bury(tree.clone())).await.expect("it can be buried");
+    wait(on, on.agent().end_leftovers(tree.clone())).await.expect("it can be buried");
     on.assert_nothing_left(&tree);
     Ok(())
 }
 
-pub async fn burying_twice_or_nothing_is_fine(on: &dyn Candidate) -> Told {
+pub async fn burying_twice_or_nothing_is_fine(on: &dyn Candidate) -> StoryResult {
     let ended = turn(on, &[Wish::Keep("hello")]).await?;
     let never = TreeName::of(on.session());
     for tree in [&ended.tree, &ended.tree, &never, &never] {
-        let buried = wait(on, on.agent().bury(tree.clone())).await.expect("nothing hinders it");
+        let buried = wait(on, on.agent().end_leftovers(tree.clone())).await.expect("nothing hinders it");
         assert_eq!(buried.killed, 0);
         on.assert_nothing_left(tree);
     }
     Ok(())
 }
 
-pub async fn a_tree_runs_once_at_a_time(on: &dyn Candidate) -> Told {
+pub async fn a_tree_runs_once_at_a_time(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     let again = wait(on, on.agent().start(talk.launch.clone())).await;
     assert_eq!(again.err().map(|trouble| trouble.failure), Some(Failure::Busy));
@@ -112,7 +112,7 @@ pub async fn a_tree_runs_once_at_a_time(on: &dyn Candidate) -> Told {
 }
 
 /// Finished means that nothing of the turn runs on, not even what has left its group and is deaf to SIGTERM.
-pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> Told {
+pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> StoryResult {
     let ended = turn(on, &[Wish::Children(CHILDREN)]).await?;
     ended.assert_finished();
     let says_so = |event: &AgentEvent| match event {
@@ -126,13 +126,13 @@ pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> T
     Ok(())
 }
 
-pub async fn what_a_turn_started_is_gone_after_a_stop(on: &dyn Candidate) -> Told {
+pub async fn what_a_turn_started_is_gone_after_a_stop(on: &dyn Candidate) -> StoryResult {
     let talk = with_children(on).await?;
     talk.stop(GRACE_MS).await;
     Ok(())
 }
 
-pub async fn what_a_turn_started_is_gone_after_a_kill(on: &dyn Candidate) -> Told {
+pub async fn what_a_turn_started_is_gone_after_a_kill(on: &dyn Candidate) -> StoryResult {
     let talk = with_children(on).await?;
     on.strike(&talk.launch.tree, Blow::Kill)?;
     let killed = talk.hear_out().await;

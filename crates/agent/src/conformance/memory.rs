@@ -3,14 +3,14 @@
 use kernel::{Failure, Native};
 
 use super::talk::{Ended, turn, turn_of, wait};
-use super::{Candidate, Cannot, Told, Wish};
+use super::{Candidate, Cannot, StoryResult, Wish};
 use crate::AgentEvent;
 
 /// The most tries of a story to see a process kept.
 const KEPT_TRIES_MAX: u32 = 5;
 
 /// In the same process, if it is kept, and in a new one.
-pub async fn a_resumed_conversation_remembers(on: &dyn Candidate) -> Told {
+pub async fn a_resumed_conversation_remembers(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let second = first.and_then(on, &[Wish::Keep("pear")]).await?;
     assert_eq!(second.text, on.dialect().answer(&[Wish::Keep("pear")], 2));
@@ -22,7 +22,7 @@ pub async fn a_resumed_conversation_remembers(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn a_new_conversation_remembers_nothing(on: &dyn Candidate) -> Told {
+pub async fn a_new_conversation_remembers_nothing(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let other = turn(on, &[Wish::Recall]).await?;
     assert_eq!(on.dialect().recalled(&other.text), [] as [&str; 0]);
@@ -31,7 +31,7 @@ pub async fn a_new_conversation_remembers_nothing(on: &dyn Candidate) -> Told {
 }
 
 /// One after the other, and at the same time.
-pub async fn two_conversations_in_one_directory_never_mix(on: &dyn Candidate) -> Told {
+pub async fn two_conversations_in_one_directory_never_mix(on: &dyn Candidate) -> StoryResult {
     let mut apple = turn(on, &[Wish::Keep("apple0")]).await?;
     let mut pear = turn(on, &[Wish::Keep("pear0")]).await?;
     for number in 1..3 {
@@ -52,7 +52,7 @@ pub async fn two_conversations_in_one_directory_never_mix(on: &dyn Candidate) ->
 }
 
 /// Warm or cold, the second turn is the same turn.
-pub async fn a_kept_process_answers_like_a_new_one(on: &dyn Candidate) -> Told {
+pub async fn a_kept_process_answers_like_a_new_one(on: &dyn Candidate) -> StoryResult {
     on.note("its process is kept between turns", if on.agent().setup().is_kept { "yes" } else { "no" });
     if !on.agent().setup().is_kept {
         return Err(Cannot::because("no process is kept"));
@@ -95,14 +95,14 @@ fn kinds(said: &[AgentEvent]) -> Vec<String> {
     kinds
 }
 
-pub async fn failing_after_acting_is_remembered(on: &dyn Candidate) -> Told {
+pub async fn failing_after_acting_is_remembered(on: &dyn Candidate) -> StoryResult {
     let failed = turn(on, &[Wish::Keep("apple"), Wish::FailAfter]).await?;
     assert_eq!(failed.failure(), Some(Failure::Transient));
     assert_eq!(failed.recall(on).await?, ["apple"]);
     Ok(())
 }
 
-pub async fn a_new_id_is_reported(on: &dyn Candidate) -> Told {
+pub async fn a_new_id_is_reported(on: &dyn Candidate) -> StoryResult {
     on.dialect().phrase(&[Wish::NewId])?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let second = first.and_then(on, &[Wish::Keep("pear"), Wish::NewId]).await?;
@@ -115,7 +115,7 @@ pub async fn a_new_id_is_reported(on: &dyn Candidate) -> Told {
 }
 
 /// An id the agent could have made, and some that no agent makes. None of them starts anything new.
-pub async fn an_unknown_conversation_is_gone(on: &dyn Candidate) -> Told {
+pub async fn an_unknown_conversation_is_gone(on: &dyn Candidate) -> StoryResult {
     let unknown = unknown(on, Native::new(on.unknown_id())).await?;
     on.note("an unknown conversation", &unknown.outcome());
     assert_eq!(unknown.failure(), Some(Failure::Gone), "{:?}", unknown.last);
@@ -136,7 +136,7 @@ async fn unknown(on: &dyn Candidate, native: Native) -> Result<Ended, Cannot> {
     Ok(ended)
 }
 
-pub async fn a_conversation_that_is_gone_stays_gone(on: &dyn Candidate) -> Told {
+pub async fn a_conversation_that_is_gone_stays_gone(on: &dyn Candidate) -> StoryResult {
     on.dialect().phrase(&[Wish::Fail(Failure::Gone)])?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let gone = first.and_then(on, &[Wish::Fail(Failure::Gone)]).await?;
@@ -145,7 +145,7 @@ pub async fn a_conversation_that_is_gone_stays_gone(on: &dyn Candidate) -> Told 
     Ok(())
 }
 
-pub async fn a_conversation_that_was_deleted_is_gone(on: &dyn Candidate) -> Told {
+pub async fn a_conversation_that_was_deleted_is_gone(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     wait(on, on.agent().close()).await;
     on.lose(first.native.as_ref().expect("it has an id"))?;
@@ -159,7 +159,7 @@ pub async fn a_conversation_that_was_deleted_is_gone(on: &dyn Candidate) -> Told
 }
 
 /// The agent may just look in the wrong place.
-pub async fn an_unknown_conversation_of_another_place_is_not_gone(on: &dyn Candidate) -> Told {
+pub async fn an_unknown_conversation_of_another_place_is_not_gone(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let here = &first.native.as_ref().expect("it has an id").place;
     if here.is_empty() {
@@ -173,7 +173,7 @@ pub async fn an_unknown_conversation_of_another_place_is_not_gone(on: &dyn Candi
 }
 
 /// It goes on, or says that it cannot; it is never taken for gone, and nothing new takes its place.
-pub async fn a_torn_record_is_not_gone(on: &dyn Candidate) -> Told {
+pub async fn a_torn_record_is_not_gone(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let second = first.and_then(on, &[Wish::Keep("pear")]).await?;
     wait(on, on.agent().close()).await;

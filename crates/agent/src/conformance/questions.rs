@@ -1,30 +1,30 @@
 //! An agent that asks waits for the answer, and does what it was told.
 
 use super::talk::{LONG_GRACE_MS, Talk, soon, turn};
-use super::{Candidate, Cannot, Told, Wish};
-use crate::{AgentEvent, Answer, Form};
+use super::{Candidate, Cannot, StoryResult, Wish};
+use crate::{AgentEvent, Form, QuestionAnswer};
 
 /// Two questions in one turn. An answer to another question is no answer.
-pub async fn a_question_waits_for_its_answer(on: &dyn Candidate) -> Told {
+pub async fn a_question_waits_for_its_answer(on: &dyn Candidate) -> StoryResult {
     let wishes = [Wish::Ask, Wish::Ask];
     let mut talk = asking(on, &wishes).await?;
     let first = talk.asked().await;
-    let _ = talk.running.answer("no such question", Answer::Allow).await;
+    let _ = talk.running.answer("no such question", QuestionAnswer::Allow).await;
     assert!(soon(300, talk.running.next()).await.is_none(), "it went on without an answer");
-    talk.answer(&first, Answer::Allow).await;
+    talk.answer(&first, QuestionAnswer::Allow).await;
     let second = talk.asked().await;
     assert_ne!(first, second);
-    talk.answer(&second, Answer::Deny { reason: "not now".to_owned() }).await;
+    talk.answer(&second, QuestionAnswer::Deny { reason: "not now".to_owned() }).await;
     let ended = talk.hear_out().await;
     ended.assert_finished();
     assert_eq!(ended.text, on.dialect().answer(&wishes, 1));
     Ok(())
 }
 
-pub async fn a_question_is_answered_yes_and_no(on: &dyn Candidate) -> Told {
+pub async fn a_question_is_answered_yes_and_no(on: &dyn Candidate) -> StoryResult {
     let mut talk = asking(on, &[Wish::Ask]).await?;
     let question = talk.asked().await;
-    talk.answer(&question, Answer::Allow).await;
+    talk.answer(&question, QuestionAnswer::Allow).await;
     let yes = talk.hear_out().await;
     yes.assert_finished();
     assert!(on.dialect().was_done(&yes.text), "{:#?}", yes.said);
@@ -33,9 +33,9 @@ pub async fn a_question_is_answered_yes_and_no(on: &dyn Candidate) -> Told {
     talk.be_ready().await;
     talk.hand(&[Wish::Ask]).await?;
     let question = talk.asked().await;
-    talk.answer(&question, Answer::Deny { reason: "not now".to_owned() }).await;
+    talk.answer(&question, QuestionAnswer::Deny { reason: "not now".to_owned() }).await;
     // What was answered cannot be answered again.
-    let _ = talk.running.answer(&question, Answer::Allow).await;
+    let _ = talk.running.answer(&question, QuestionAnswer::Allow).await;
     let no = talk.hear_out().await;
     no.assert_finished();
     assert!(!on.dialect().was_done(&no.text), "{:#?}", no.said);
@@ -45,7 +45,7 @@ pub async fn a_question_is_answered_yes_and_no(on: &dyn Candidate) -> Told {
 }
 
 /// Nobody answers; the turn is stopped, nothing was done, and the conversation is there.
-pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> Told {
+pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     if !on.agent().abilities().asks {
         return Err(Cannot::because("it does not ask"));
@@ -62,12 +62,12 @@ pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> Told {
 }
 
 /// An option, words in place of one, and a no.
-pub async fn a_choice_is_made_of_what_is_offered(on: &dyn Candidate) -> Told {
+pub async fn a_choice_is_made_of_what_is_offered(on: &dyn Candidate) -> StoryResult {
     let mut answers = vec![
-        (Answer::Deny { reason: String::new() }, None),
-        (Answer::Said("green".to_owned()), Some("green")),
+        (QuestionAnswer::Deny { reason: String::new() }, None),
+        (QuestionAnswer::Said("green".to_owned()), Some("green")),
     ];
-    answers.push((Answer::Chose(1), Some("blue")));
+    answers.push((QuestionAnswer::Chose(1), Some("blue")));
     let mut talk = asking(on, &[Wish::Choose]).await?;
     while let Some((answer, said)) = answers.pop() {
         let (question, form) = talk.asked_how().await;
@@ -91,11 +91,11 @@ pub async fn a_choice_is_made_of_what_is_offered(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn words_are_asked_for_and_given(on: &dyn Candidate) -> Told {
+pub async fn words_are_asked_for_and_given(on: &dyn Candidate) -> StoryResult {
     let mut talk = asking(on, &[Wish::AskWords]).await?;
     let (question, form) = talk.asked_how().await;
     assert_eq!(form, Form::Words);
-    talk.answer(&question, Answer::Said("a deep green".to_owned())).await;
+    talk.answer(&question, QuestionAnswer::Said("a deep green".to_owned())).await;
     let ended = talk.hear_out().await;
     ended.assert_finished();
     assert!(came_of_it(&ended.said).contains("a deep green"), "{:#?}", ended.said);

@@ -2,7 +2,7 @@
 //! another directory, and the chosen model or none.
 
 use super::talk::{Ended, Talk, wait};
-use super::{Candidate, Cannot, Told, Wish};
+use super::{Candidate, Cannot, StoryResult, Wish};
 use crate::{AgentEvent, Launch, MemoryMove, Message, Steered};
 use kernel::{Failure, MessageId, Native};
 
@@ -10,7 +10,7 @@ use kernel::{Failure, MessageId, Native};
 const NO_MODEL: &str = "homing/no-such-model";
 
 /// Added words are answered in the turn, and remembered with it.
-pub async fn words_added_to_a_turn_are_part_of_it(on: &dyn Candidate) -> Told {
+pub async fn words_added_to_a_turn_are_part_of_it(on: &dyn Candidate) -> StoryResult {
     if !on.agent().abilities().steer {
         return Err(Cannot::because("nothing can be added to its turns"));
     }
@@ -26,7 +26,7 @@ pub async fn words_added_to_a_turn_are_part_of_it(on: &dyn Candidate) -> Told {
 }
 
 /// Before the message, and after the last word. Nothing of it is ever acted on.
-pub async fn words_beside_a_turn_are_too_late(on: &dyn Candidate) -> Told {
+pub async fn words_beside_a_turn_are_too_late(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     assert_eq!(steer(&mut talk, "plum").await?, Steered::TooLate);
     talk.hand(&[Wish::Keep("apple")]).await?;
@@ -44,7 +44,7 @@ pub async fn words_beside_a_turn_are_too_late(on: &dyn Candidate) -> Told {
 }
 
 /// Both go on, each without knowing of the other.
-pub async fn a_fork_goes_its_own_way(on: &dyn Candidate) -> Told {
+pub async fn a_fork_goes_its_own_way(on: &dyn Candidate) -> StoryResult {
     can_fork(on)?;
     let first = Talk::begin(on, None).await.whole_text(on.dialect().phrase(&[Wish::Keep("apple")])?).await;
     first.assert_finished();
@@ -60,7 +60,7 @@ pub async fn a_fork_goes_its_own_way(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn what_is_gone_cannot_be_forked(on: &dyn Candidate) -> Told {
+pub async fn what_is_gone_cannot_be_forked(on: &dyn Candidate) -> StoryResult {
     can_fork(on)?;
     let ended = fork(on, Some(Native::new(on.unknown_id())), &[Wish::Keep("apple")]).await?;
     assert_eq!(ended.failure(), Some(Failure::Gone), "{:?}", ended.last);
@@ -69,7 +69,7 @@ pub async fn what_is_gone_cannot_be_forked(on: &dyn Candidate) -> Told {
 }
 
 /// It remembers, and works in the new directory.
-pub async fn a_conversation_that_moved_remembers(on: &dyn Candidate) -> Told {
+pub async fn a_conversation_that_moved_remembers(on: &dyn Candidate) -> StoryResult {
     if on.agent().abilities().memory == MemoryMove::Replay {
         return Err(Cannot::because("its memory does not follow"));
     }
@@ -101,7 +101,7 @@ pub async fn a_conversation_that_moved_remembers(on: &dyn Candidate) -> Told {
 
 /// Each model that it lists can be chosen, and is what is used; what is no model is used by nobody, and nothing else is
 /// in its place.
-pub async fn the_chosen_model_is_used_or_none(on: &dyn Candidate) -> Told {
+pub async fn the_chosen_model_is_used_or_none(on: &dyn Candidate) -> StoryResult {
     if !on.agent().abilities().models {
         return Err(Cannot::because("no model can be chosen"));
     }
@@ -148,7 +148,7 @@ async fn fork(on: &dyn Candidate, native: Option<Native>, wishes: &[Wish<'_>]) -
     Ok(Talk::begin_with(on, launch).await.whole_text(text).await)
 }
 
-fn can_fork(on: &dyn Candidate) -> Told {
+fn can_fork(on: &dyn Candidate) -> StoryResult {
     if on.agent().abilities().fork { Ok(()) } else { Err(Cannot::because("it has no forks")) }
 }
 

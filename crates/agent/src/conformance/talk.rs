@@ -7,7 +7,8 @@ use kernel::{Attempt, Epoch, Failure, Fence, MessageId, Native, SessionId, Term,
 
 use super::{Candidate, Cannot, Wish};
 use crate::{
-    AgentEvent, Answer, Form, Launch, Message, Reply, Running, TEXT_BYTES_MAX, TreeName, Trouble, Verified,
+    AgentEvent, Form, Launch, Message, QuestionAnswer, Reply, Running, TEXT_BYTES_MAX, TreeEnd, TreeName,
+    Trouble,
 };
 
 /// The polite part of a stop. Short, because some stories make it wait in vain.
@@ -144,11 +145,11 @@ impl<'a> Talk<'a> {
 
     pub(super) async fn allow(&mut self, event: &AgentEvent) {
         if let AgentEvent::Asked { question, .. } = event {
-            self.answer(question, Answer::Allow).await;
+            self.answer(question, QuestionAnswer::Allow).await;
         }
     }
 
-    pub(super) async fn answer(&mut self, question: &str, answer: Answer) {
+    pub(super) async fn answer(&mut self, question: &str, answer: QuestionAnswer) {
         wait(self.on, self.running.answer(question, answer)).await.expect("it waits for this");
     }
 
@@ -192,7 +193,7 @@ struct NeverStarted(Option<Trouble>);
 
 impl Running for NeverStarted {
     fn next(&mut self) -> Reply<'_, AgentEvent> {
-        let verified = Verified { killed: 0, gone: true };
+        let verified = TreeEnd { killed: 0, gone: true };
         let died = AgentEvent::Died { detail: "it was never started".to_owned(), verified };
         let event = self.0.take().map_or(died, AgentEvent::Failed);
         Box::pin(async { event })
@@ -202,12 +203,12 @@ impl Running for NeverStarted {
         Box::pin(async { Err(Trouble::transient("it was never started")) })
     }
 
-    fn answer(&mut self, _question: &str, _answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, _question: &str, _answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn stop(&mut self, _grace_ms: u64) -> Reply<'_, Verified> {
-        Box::pin(async { Verified { killed: 0, gone: true } })
+    fn stop(&mut self, _grace_ms: u64) -> Reply<'_, TreeEnd> {
+        Box::pin(async { TreeEnd { killed: 0, gone: true } })
     }
 }
 

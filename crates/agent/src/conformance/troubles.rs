@@ -3,9 +3,9 @@
 use kernel::Failure;
 
 use super::talk::{turn, turn_of};
-use super::{Candidate, Told, Weather, Wish};
+use super::{Candidate, StoryResult, Weather, Wish};
 
-pub async fn failures_keep_their_kinds(on: &dyn Candidate) -> Told {
+pub async fn failures_keep_their_kinds(on: &dyn Candidate) -> StoryResult {
     on.dialect().phrase(&[Wish::Fail(Failure::Transient)])?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     for failure in [Failure::Transient, Failure::Busy, Failure::Refused] {
@@ -17,7 +17,7 @@ pub async fn failures_keep_their_kinds(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn told_starts_fail_before_ready(on: &dyn Candidate) -> Told {
+pub async fn told_starts_fail_before_ready(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple"), Wish::FailStarts { transient: 2, busy: 1 }]).await?;
     first.release(on).await;
     for failure in [Failure::Transient, Failure::Transient, Failure::Busy] {
@@ -33,7 +33,7 @@ pub async fn told_starts_fail_before_ready(on: &dyn Candidate) -> Told {
 
 /// The model cannot be reached, does not let us in, has too much to do, or breaks off: never Gone, never finished, and
 /// never another conversation.
-pub async fn bad_weather_is_never_the_end(on: &dyn Candidate) -> Told {
+pub async fn bad_weather_is_never_the_end(on: &dyn Candidate) -> StoryResult {
     let mut ended = turn(on, &[Wish::Keep("apple")]).await?;
     let native = ended.native.clone();
     for weather in Weather::ALL {
@@ -51,7 +51,7 @@ pub async fn bad_weather_is_never_the_end(on: &dyn Candidate) -> Told {
 }
 
 /// Whatever an agent does about a conversation that another of its processes has open: it is not gone.
-pub async fn a_conversation_that_another_process_has_is_not_gone(on: &dyn Candidate) -> Told {
+pub async fn a_conversation_that_another_process_has_is_not_gone(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let mut holder = first.go_on(on).await;
     holder.be_ready().await;

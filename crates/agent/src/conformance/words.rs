@@ -5,11 +5,11 @@ use std::time::Duration;
 use kernel::Failure;
 
 use super::talk::{Talk, soon, turn, wait};
-use super::{Candidate, Told, Wish};
+use super::{Candidate, StoryResult, Wish};
 use crate::{About, AgentEvent, Message};
 
 /// Nothing of the message is needed for the agent to come up.
-pub async fn it_is_ready_before_it_is_handed_anything(on: &dyn Candidate) -> Told {
+pub async fn it_is_ready_before_it_is_handed_anything(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     on.note("its id is known", if talk.native.is_some() { "at the start" } else { "in the first turn" });
     talk.hand(&[Wish::Keep("hello")]).await?;
@@ -19,7 +19,7 @@ pub async fn it_is_ready_before_it_is_handed_anything(on: &dyn Candidate) -> Tol
     Ok(())
 }
 
-pub async fn it_finishes_with_its_whole_answer(on: &dyn Candidate) -> Told {
+pub async fn it_finishes_with_its_whole_answer(on: &dyn Candidate) -> StoryResult {
     let wishes = [Wish::Keep("one"), Wish::Words(30)];
     let ended = turn(on, &wishes).await?;
     ended.assert_finished();
@@ -31,7 +31,7 @@ pub async fn it_finishes_with_its_whole_answer(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn a_flood_arrives_complete(on: &dyn Candidate) -> Told {
+pub async fn a_flood_arrives_complete(on: &dyn Candidate) -> StoryResult {
     let flooded = turn(on, &[Wish::Flood]).await?;
     flooded.assert_finished();
     assert!(flooded.text == on.dialect().answer(&[Wish::Flood], 1), "in order, nothing twice");
@@ -39,7 +39,7 @@ pub async fn a_flood_arrives_complete(on: &dyn Candidate) -> Told {
 }
 
 /// A future of `next` that is polled once and dropped, over and over, loses no word.
-pub async fn next_can_be_dropped(on: &dyn Candidate) -> Told {
+pub async fn next_can_be_dropped(on: &dyn Candidate) -> StoryResult {
     let wishes = [[Wish::Keep("hello"), Wish::Stream(300)], [Wish::Keep("there"), Wish::Flood]];
     let mut talk = Talk::ready(on).await;
     for (number, wishes) in (1..).zip(wishes) {
@@ -69,7 +69,7 @@ async fn to_the_end_in_glances(talk: &mut Talk<'_>) -> AgentEvent {
     }
 }
 
-pub async fn a_message_too_long_is_refused(on: &dyn Candidate) -> Told {
+pub async fn a_message_too_long_is_refused(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     let text = "x".repeat(crate::MESSAGE_BYTES_MAX + 1);
     let refused = talk.running.hand(Message { id: talk.launch.message, text }).await;
@@ -80,7 +80,7 @@ pub async fn a_message_too_long_is_refused(on: &dyn Candidate) -> Told {
 
 /// Where it acts is asked of the world, not of the agent. And each tool that was called has come to something, and
 /// nothing in a turn as ordinary as this is unknown to us.
-pub async fn it_acts_in_the_scopes_directory(on: &dyn Candidate) -> Told {
+pub async fn it_acts_in_the_scopes_directory(on: &dyn Candidate) -> StoryResult {
     let ended = turn(on, &[Wish::Directory]).await?;
     ended.assert_finished();
     let directory = on.directory().to_string_lossy().into_owned();
@@ -98,7 +98,7 @@ pub async fn it_acts_in_the_scopes_directory(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn it_says_what_a_turn_costs(on: &dyn Candidate) -> Told {
+pub async fn it_says_what_a_turn_costs(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("hello")]).await?;
     let second = first.and_then(on, &[Wish::Words(30)]).await?;
     for ended in [&first, &second] {
@@ -118,7 +118,7 @@ pub async fn it_says_what_a_turn_costs(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-pub async fn it_lists_what_it_says_it_lists(on: &dyn Candidate) -> Told {
+pub async fn it_lists_what_it_says_it_lists(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     let abilities = on.agent().abilities();
     // Commands are listed before anybody says anything: what is said may be one.

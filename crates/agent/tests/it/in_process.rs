@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use homing_agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, Told, Weather, Wish};
+use homing_agent::conformance::{
+    Blow, Candidate, Cannot, Dialect, ScriptedDialect, StoryResult, Weather, Wish,
+};
 use homing_agent::{
     Agent, AgentEvent, Did, House, HouseConfig, InProcess, Launch, Message, Running, TreeName,
 };
@@ -32,7 +34,7 @@ async fn an_attempt_outlives_its_daemon_until_it_is_buried() {
     drop(running);
     tokio::time::sleep(std::time::Duration::from_millis(2_000)).await;
     let [tree] = trial.house.alive().try_into().expect("it lingers");
-    assert_eq!(trial.agent.bury(tree).await.expect("it can be buried").killed, 1);
+    assert_eq!(trial.agent.end_leftovers(tree).await.expect("it can be buried").killed, 1);
     assert!(trial.house.alive().is_empty());
     assert_eq!(trial.house.noted().last().map(|noted| noted.did), Some(Did::Killed));
 }
@@ -160,7 +162,7 @@ impl Candidate for OnTrial {
         Ok(())
     }
 
-    fn told(&self, story: &'static str, told: Told) {
+    fn told(&self, story: &'static str, told: StoryResult) {
         assert!(self.house.alive().is_empty());
         let cannot = told.err().map(|Cannot(why)| why);
         assert_eq!(

@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Abilities, Agent, AgentEvent, Buried, Found, Launch, Reply, Running, Setup, SignIn, TreeName, Trouble,
+    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName,
+    Trouble,
 };
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 
@@ -95,7 +96,7 @@ impl Acp {
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    async fn see(&self) -> Found {
+    async fn see(&self) -> Presence {
         let found = if self.behaviour.version_args.is_empty() {
             self.ask_version().await
         } else {
@@ -103,16 +104,16 @@ impl Acp {
             self.program.look(&args).await
         };
         match found {
-            Found::Missing { what } if self.program.path().is_none() => {
-                Found::Missing { what: format!("{what}; to get it: {}", self.behaviour.install) }
+            Presence::Missing { what } if self.program.path().is_none() => {
+                Presence::Missing { what: format!("{what}; to get it: {}", self.behaviour.install) }
             }
             found => found,
         }
     }
 
     /// Starts it, hears what it says of itself, and ends it.
-    async fn ask_version(&self) -> Found {
-        let missing = |trouble: Trouble| Found::Missing { what: trouble.detail };
+    async fn ask_version(&self) -> Presence {
+        let missing = |trouble: Trouble| Presence::Missing { what: trouble.detail };
         let launch = looking();
         let wanted = ProcessSetting { launch: None, place: String::new(), bypasses: false };
         let mut running = match self.talk(launch, wanted).await {
@@ -124,11 +125,11 @@ impl Acp {
             match running.next().await {
                 AgentEvent::About(about) => version = about.version,
                 AgentEvent::Ready { .. } if version.is_empty() => {
-                    break Found::Here { version: "unknown".to_owned() };
+                    break Presence::Here { version: "unknown".to_owned() };
                 }
-                AgentEvent::Ready { .. } => break Found::Here { version },
+                AgentEvent::Ready { .. } => break Presence::Here { version },
                 AgentEvent::Failed(trouble) => break missing(trouble),
-                AgentEvent::Died { detail, .. } => break Found::Missing { what: detail },
+                AgentEvent::Died { detail, .. } => break Presence::Missing { what: detail },
                 _ => {}
             }
         };
@@ -164,7 +165,7 @@ impl Agent for Acp {
         self.behaviour.abilities()
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(self.see())
     }
 
@@ -188,8 +189,8 @@ impl Agent for Acp {
         Box::pin(self.begin(launch))
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.program.bury(tree))
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(self.program.end_leftovers(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

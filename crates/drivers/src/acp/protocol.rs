@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    AgentEvent, Answer, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX, Trouble, bounded,
+    AgentEvent, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX, QuestionAnswer, Trouble, bounded,
 };
 use kernel::{Failure, Native};
 use serde_json::{Value, json};
@@ -543,15 +543,15 @@ impl AgentProtocol for AcpProtocol {
         self.ask(RequestPurpose::Prompt, "session/prompt", &params, out);
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         let Some(question) = self.questions.remove(question) else { return };
         let kinds: &[&str] = match answer {
-            Answer::Allow => &["allow_once"],
+            QuestionAnswer::Allow => &["allow_once"],
             _ if self.behaviour.goes_on_when_cancelled => &["reject_once"],
             _ => &["reject_once", "reject_always"],
         };
         let outcome = question.outcome(kinds);
-        if outcome == cancelled() && *answer == Answer::Allow {
+        if outcome == cancelled() && *answer == QuestionAnswer::Allow {
             let text = "the agent has no way to be allowed this once, so it was not allowed".to_owned();
             out.event(AgentEvent::Notice { text });
         }

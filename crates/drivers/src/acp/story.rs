@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent::{
-    About, AgentEvent, CHOICES_MAX, Change, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, Progress, Step, Usage,
-    bounded, pieces,
+    About, AgentEvent, CHOICES_MAX, DETAIL_BYTES_MAX, FileChangeKind, NATIVE_BYTES_MAX, PlanStep, Progress,
+    Usage, bounded, pieces,
 };
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ struct Tool {
     input: String,
     kind: String,
     output: String,
-    files: Vec<(String, Change)>,
+    files: Vec<(String, FileChangeKind)>,
     stage: ToolStage,
 }
 
@@ -301,26 +301,26 @@ impl Tool {
         let contents = update["content"].as_array().map_or(&[][..], Vec::as_slice);
         let diffs = contents.iter().filter(|it| it["type"] == "diff").filter_map(|it| {
             let change = if self.kind == "delete" {
-                Change::Removed
+                FileChangeKind::Removed
             } else if it["oldText"].is_null() {
-                Change::Added
+                FileChangeKind::Added
             } else {
-                Change::Edited
+                FileChangeKind::Edited
             };
             Some((path_of(it)?, change))
         });
-        let diffs: Vec<(String, Change)> = diffs.take(FILES_MAX).collect();
+        let diffs: Vec<(String, FileChangeKind)> = diffs.take(FILES_MAX).collect();
         if !diffs.is_empty() {
             self.files = diffs;
             return;
         }
         let change = match self.kind.as_str() {
-            "edit" => Change::Edited,
-            "delete" => Change::Removed,
+            "edit" => FileChangeKind::Edited,
+            "delete" => FileChangeKind::Removed,
             _ => return,
         };
         let places = update["locations"].as_array().map_or(&[][..], Vec::as_slice);
-        let places: Vec<(String, Change)> =
+        let places: Vec<(String, FileChangeKind)> =
             places.iter().filter_map(path_of).map(|path| (path, change)).take(FILES_MAX).collect();
         // A diff says more than a place.
         if self.files.is_empty() {
@@ -398,9 +398,9 @@ fn reasoning(text: &str, out: &mut ProtocolOutput) {
     }
 }
 
-fn steps(entries: &Value) -> Vec<Step> {
+fn steps(entries: &Value) -> Vec<PlanStep> {
     let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
-    let step = |entry: &Value| Step {
+    let step = |entry: &Value| PlanStep {
         text: bounded(entry["content"].as_str().unwrap_or_default(), STEP_BYTES_MAX),
         progress: match entry["status"].as_str() {
             Some("completed") => Progress::Done,

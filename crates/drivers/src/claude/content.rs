@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    AgentEvent, CHOICES_MAX, Change, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, Progress, Step, bounded, pieces,
+    AgentEvent, CHOICES_MAX, DETAIL_BYTES_MAX, FileChangeKind, NATIVE_BYTES_MAX, PlanStep, Progress, bounded,
+    pieces,
 };
 use serde_json::Value;
 
@@ -178,7 +179,8 @@ impl Content {
         if let Some(path) = self.edits.remove(call)
             && !failed
         {
-            let change = if more["type"] == "create" { Change::Added } else { Change::Edited };
+            let change =
+                if more["type"] == "create" { FileChangeKind::Added } else { FileChangeKind::Edited };
             out.event(AgentEvent::FileChanged { path, change });
         }
     }
@@ -201,13 +203,13 @@ fn progress(parent: &str, text: &str, out: &mut ProtocolOutput) {
     }
 }
 
-fn step(todo: &Value) -> Step {
+fn step(todo: &Value) -> PlanStep {
     let progress = match todo["status"].as_str() {
         Some("completed") => Progress::Done,
         Some("in_progress") => Progress::Active,
         _ => Progress::Waiting,
     };
-    Step { text: bounded(text_of(&todo["content"]), STEP_BYTES_MAX), progress }
+    PlanStep { text: bounded(text_of(&todo["content"]), STEP_BYTES_MAX), progress }
 }
 
 /// The output of a tool: a text, or parts of which some may be text.

@@ -24,8 +24,8 @@ mod usage;
 use std::path::Path;
 
 use agent::{
-    Abilities, Agent, Buried, Choice, Found, Launch, MemoryMove, Reply, Running, Setup, SignIn, TreeName,
-    Trouble,
+    Abilities, Agent, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
+    TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use uuid::Uuid;
@@ -144,7 +144,7 @@ impl Agent for Claude {
         }
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(self.program.look(&["--version"]))
     }
 
@@ -180,8 +180,8 @@ impl Agent for Claude {
         Box::pin(self.start_now(launch))
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.program.bury(tree))
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(self.program.end_leftovers(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

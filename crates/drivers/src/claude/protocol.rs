@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
-    NATIVE_BYTES_MAX, Steered, Trouble, bounded,
+    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
+    QuestionAnswer, Steered, Trouble, bounded,
 };
 use kernel::{MessageId, Native};
 use serde_json::{Value, json};
@@ -523,7 +523,7 @@ impl AgentProtocol for ClaudeProtocol {
         }
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         if self.surveys.has(question) {
             if let Some(SurveyAnswers { about, answers }) = self.surveys.answer(question, answer) {
                 let id = about["id"].as_str().unwrap_or_default();
@@ -533,8 +533,10 @@ impl AgentProtocol for ClaudeProtocol {
         }
         let Some(input) = self.questions.remove(question) else { return };
         let answer = match answer {
-            Answer::Allow => json!({"behavior": "allow", "updatedInput": input}),
-            Answer::Deny { reason } if !reason.is_empty() => json!({"behavior": "deny", "message": reason}),
+            QuestionAnswer::Allow => json!({"behavior": "allow", "updatedInput": input}),
+            QuestionAnswer::Deny { reason } if !reason.is_empty() => {
+                json!({"behavior": "deny", "message": reason})
+            }
             _ => json!({"behavior": "deny", "message": "denied"}),
         };
         respond(question, &answer, out);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use agent::{AgentEvent, Answer, Launch, Message};
+use agent::{AgentEvent, Launch, Message, QuestionAnswer};
 use expect_test::{Expect, expect};
 use kernel::{Attempt, Epoch, Failure, Fence, MessageId, Native, SessionId, Term, Turn};
 use serde_json::{Value, json};
@@ -103,8 +103,8 @@ fn say(us: &Value, protocol: &mut ClaudeProtocol, out: &mut ProtocolOutput) {
         "control_response" => {
             let response = &us["response"];
             let answer = match response["response"]["message"].as_str() {
-                Some(reason) => Answer::Deny { reason: reason.to_owned() },
-                None => Answer::Allow,
+                Some(reason) => QuestionAnswer::Deny { reason: reason.to_owned() },
+                None => QuestionAnswer::Allow,
             };
             protocol.answer(response["request_id"].as_str().unwrap(), &answer, out);
         }
@@ -467,7 +467,7 @@ fn plans_and_changed_files_are_told() {
     let told: Vec<String> =
         events.iter().filter(|event| !matches!(event, AgentEvent::ToolCall { .. })).map(short).collect();
     let want = [
-        r#"Plan { steps: [Step { text: "a", progress: Done }, Step { text: "b", progress: Active }] }"#,
+        r#"Plan { steps: [PlanStep { text: "a", progress: Done }, PlanStep { text: "b", progress: Active }] }"#,
         r#"ToolResult { call: "w", output: "ok", failed: false }"#,
         r#"FileChanged { path: "/srv/a", change: Added }"#,
         r#"ToolResult { call: "e", output: "ok", failed: false }"#,
@@ -501,7 +501,7 @@ fn a_question_that_is_open_at_the_end_is_withdrawn_and_takes_no_answer() {
     let events = read(&mut protocol, &[asked, result()]).0;
     assert!(events.contains(&AgentEvent::Withdrawn { question: "q".to_owned() }));
     let mut out = ProtocolOutput::default();
-    protocol.answer("q", &Answer::Allow, &mut out);
+    protocol.answer("q", &QuestionAnswer::Allow, &mut out);
     assert_eq!(out.take().1, "");
 }
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    AgentEvent, CHOICES_MAX, Change, DETAIL_BYTES_MAX, Progress, Step, TEXT_BYTES_MAX, bounded, pieces,
+    AgentEvent, CHOICES_MAX, DETAIL_BYTES_MAX, FileChangeKind, PlanStep, Progress, TEXT_BYTES_MAX, bounded,
+    pieces,
 };
 use serde_json::Value;
 
@@ -148,7 +149,7 @@ impl Items {
 
 /// The steps of `turn/plan/updated`.
 pub(super) fn plan(params: &Value) -> AgentEvent {
-    let step = |step: &Value| Step {
+    let step = |step: &Value| PlanStep {
         text: bounded(text_of(step, "step"), TEXT_BYTES_MAX / 16),
         progress: match text_of(step, "status") {
             "inProgress" => Progress::Active,
@@ -244,19 +245,19 @@ fn changes(item: &Value) -> Vec<AgentEvent> {
     let mut events = Vec::new();
     let changes = item["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
     for change in changes.iter().take(CHOICES_MAX) {
-        let changed = |path: &str, change: Change| AgentEvent::FileChanged {
+        let changed = |path: &str, change: FileChangeKind| AgentEvent::FileChanged {
             path: bounded(path, DETAIL_BYTES_MAX),
             change,
         };
         let (kind, path) = (&change["kind"], text_of(change, "path"));
         match (text_of(kind, "type"), kind["move_path"].as_str()) {
-            ("add", _) => events.push(changed(path, Change::Added)),
-            ("delete", _) => events.push(changed(path, Change::Removed)),
+            ("add", _) => events.push(changed(path, FileChangeKind::Added)),
+            ("delete", _) => events.push(changed(path, FileChangeKind::Removed)),
             (_, Some(moved)) => {
-                events.push(changed(path, Change::Removed));
-                events.push(changed(moved, Change::Added));
+                events.push(changed(path, FileChangeKind::Removed));
+                events.push(changed(moved, FileChangeKind::Added));
             }
-            (_, None) => events.push(changed(path, Change::Edited)),
+            (_, None) => events.push(changed(path, FileChangeKind::Edited)),
         }
     }
     events

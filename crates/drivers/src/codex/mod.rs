@@ -24,8 +24,8 @@ mod trouble;
 use std::path::{Path, PathBuf};
 
 use agent::{
-    Abilities, Account, Agent, Buried, Found, Launch, MemoryMove, Reply, Running, Setup, SignIn, TreeName,
-    Trouble,
+    Abilities, Account, Agent, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
+    TreeName, Trouble,
 };
 use kernel::SessionId;
 
@@ -112,7 +112,7 @@ impl Agent for Codex {
         }
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(self.program.look(&["--version"]))
     }
 
@@ -160,8 +160,8 @@ impl Agent for Codex {
         })
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.program.bury(tree))
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(self.program.end_leftovers(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
-    NATIVE_BYTES_MAX, Steered, TEXT_BYTES_MAX, Trouble, Usage, bounded,
+    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
+    QuestionAnswer, Steered, TEXT_BYTES_MAX, Trouble, Usage, bounded,
 };
 use kernel::Native;
 use serde_json::{Value, json};
@@ -622,10 +622,10 @@ impl AgentProtocol for CodexProtocol {
         self.ask("turn/steer", params, RequestPurpose::Steer, out);
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         let Some(OpenQuestion { id, yes, no }) = self.questions.remove(question) else { return };
         let result = match answer {
-            Answer::Allow => yes,
+            QuestionAnswer::Allow => yes,
             _ => no,
         };
         out.send_line(&json!({"id": id, "result": result}));

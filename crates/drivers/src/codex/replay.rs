@@ -91,8 +91,8 @@ impl Replay {
             (Some("turn/interrupt"), _) => self.with(|protocol, out| protocol.interrupt(out)),
             (_, Some(decision)) => {
                 let answer = match decision {
-                    "accept" => Answer::Allow,
-                    _ => Answer::Deny { reason: "no".to_owned() },
+                    "accept" => QuestionAnswer::Allow,
+                    _ => QuestionAnswer::Deny { reason: "no".to_owned() },
                 };
                 let question = line["id"].to_string();
                 self.with(|protocol, out| protocol.answer(&question, &answer, out));
@@ -259,7 +259,7 @@ fn permissions_are_granted_for_the_turn_or_not_at_all() {
     let line = json!({"id": 4, "method": "item/permissions/requestApproval",
         "params": {"itemId": "i", "permissions": wanted, "reason": "to look"}});
     for (answer, granted) in
-        [(Answer::Allow, wanted.clone()), (Answer::Deny { reason: String::new() }, json!({}))]
+        [(QuestionAnswer::Allow, wanted.clone()), (QuestionAnswer::Deny { reason: String::new() }, json!({}))]
     {
         let mut replay = busy();
         let (events, _) = read(&mut replay, &line);

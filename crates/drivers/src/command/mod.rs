@@ -17,8 +17,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message,
-    Reply, Running, Setup, TreeName, Trouble, Verified,
+    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Presence,
+    QuestionAnswer, Reply, Running, Setup, TreeEnd, TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use serde::Deserialize;
@@ -142,15 +142,15 @@ impl CommandAgent {
         Ok(Box::new(Turn { command: self.command.clone(), launch, prepared, stage: RunStage::Starting }))
     }
 
-    async fn see(&self) -> Found {
+    async fn see(&self) -> Presence {
         let CommandProgram { program, config } = &*self.command;
         if !config.version_args.is_empty() {
             let args: Vec<&str> = config.version_args.iter().map(String::as_str).collect();
             return program.look(&args).await;
         }
         match program.path() {
-            Some(_) => Found::Here { version: "unknown".to_owned() },
-            None => Found::Missing { what: format!("there is no program {:?}", config.program.program) },
+            Some(_) => Presence::Here { version: "unknown".to_owned() },
+            None => Presence::Missing { what: format!("there is no program {:?}", config.program.program) },
         }
     }
 }
@@ -328,7 +328,7 @@ impl Turn {
                 }
             },
             RunStage::Over => {
-                let verified = Verified { killed: 0, gone: true };
+                let verified = TreeEnd { killed: 0, gone: true };
                 AgentEvent::Died { detail: "it was never started".to_owned(), verified }
             }
         }
@@ -346,12 +346,12 @@ impl Turn {
         }
     }
 
-    async fn end(&mut self, grace_ms: u64) -> Verified {
+    async fn end(&mut self, grace_ms: u64) -> TreeEnd {
         match &mut self.stage {
             RunStage::Running(running) => running.stop(grace_ms).await,
             _ => {
                 self.stage = RunStage::Over;
-                Verified { killed: 0, gone: true }
+                TreeEnd { killed: 0, gone: true }
             }
         }
     }
@@ -366,12 +366,12 @@ impl Running for Turn {
         Box::pin(self.run(message))
     }
 
-    fn answer(&mut self, _: &str, _: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, _: &str, _: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         // It never asks.
         Box::pin(async { Ok(()) })
     }
 
-    fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified> {
+    fn stop(&mut self, grace_ms: u64) -> Reply<'_, TreeEnd> {
         Box::pin(self.end(grace_ms))
     }
 }
@@ -394,7 +394,7 @@ impl Agent for CommandAgent {
         }
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(self.see())
     }
 
@@ -415,8 +415,8 @@ impl Agent for CommandAgent {
         Box::pin(self.begin(launch))
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.command.program.bury(tree))
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(self.command.program.end_leftovers(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

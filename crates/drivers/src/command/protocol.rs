@@ -2,7 +2,8 @@
 //! exit code says how the turn ended. Pure.
 
 use agent::{
-    AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
+    AgentEvent, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, QuestionAnswer, Trouble, Usage, bounded,
+    pieces,
 };
 use kernel::{Failure, Native};
 use processes::TreeExit;
@@ -118,7 +119,7 @@ impl AgentProtocol for CommandProtocol {
         out.close_input();
     }
 
-    fn answer(&mut self, _: &str, _: &Answer, _: &mut ProtocolOutput) {}
+    fn answer(&mut self, _: &str, _: &QuestionAnswer, _: &mut ProtocolOutput) {}
 
     /// The exit code is this kind of agent's last word: that is its contract.
     fn exited(&mut self, exit: &TreeExit, complaint: &str, out: &mut ProtocolOutput) {

@@ -37,8 +37,8 @@ mod turn;
 use std::path::Path;
 
 use agent::{
-    Abilities, Account, Agent, Buried, Found, Launch, MemoryMove, Reply, Running, Setup, SignIn, TreeName,
-    Trouble,
+    Abilities, Account, Agent, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
+    TreeName, Trouble,
 };
 use kernel::SessionId;
 use serde_json::json;
@@ -147,7 +147,7 @@ impl Agent for OpenCode {
         }
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(self.program.look(&["--version"]))
     }
 
@@ -179,8 +179,8 @@ impl Agent for OpenCode {
         Box::pin(self.begin(launch))
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.program.bury(tree))
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(self.program.end_leftovers(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

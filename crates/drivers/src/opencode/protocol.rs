@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use agent::{
-    AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, Trouble, bounded,
+    AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, QuestionAnswer, Trouble,
+    bounded,
 };
 use kernel::Native;
 use serde_json::{Value, json};
@@ -610,7 +611,7 @@ impl OpenCodeProtocol {
         }
     }
 
-    fn answer_survey(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+    fn answer_survey(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         let Some(SurveyAnswers { about, answers }) = self.surveys.answer(question, answer) else { return };
         let id = about.as_str().unwrap_or_default().to_owned();
         self.replied.insert(id.clone());
@@ -699,7 +700,7 @@ impl AgentProtocol for OpenCodeProtocol {
         self.post(RequestPurpose::Turn, &path, body, out);
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         if self.surveys.has(question) {
             return self.answer_survey(question, answer, out);
         }
@@ -708,14 +709,14 @@ impl AgentProtocol for OpenCodeProtocol {
         }
         self.replied.insert(question.to_owned());
         let body = match answer {
-            Answer::Allow => json!({"reply": "once"}),
+            QuestionAnswer::Allow => json!({"reply": "once"}),
             refusal => {
                 if let Phase::Working(turn) = &mut self.phase {
                     turn.is_refused = true;
                 }
                 // With a reason the model is told, and goes on; without one the turn ends.
                 match refusal {
-                    Answer::Deny { reason } if !reason.trim().is_empty() => {
+                    QuestionAnswer::Deny { reason } if !reason.trim().is_empty() => {
                         json!({"reply": "reject", "message": reason.trim()})
                     }
                     _ => json!({"reply": "reject"}),

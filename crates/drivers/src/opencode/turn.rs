@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent::{
-    About, AgentEvent, Change, DETAIL_BYTES_MAX, Progress, Step, TEXT_BYTES_MAX, Trouble, Usage, bounded,
-    pieces,
+    About, AgentEvent, DETAIL_BYTES_MAX, FileChangeKind, PlanStep, Progress, TEXT_BYTES_MAX, Trouble, Usage,
+    bounded, pieces,
 };
 use serde_json::Value;
 
@@ -185,7 +185,7 @@ impl Turn {
     /// The events that are left for the end: files that were changed by something other than a tool of ours.
     pub(super) fn rest(&mut self, out: &mut ProtocolOutput) {
         for path in std::mem::take(&mut self.changed) {
-            out.event(AgentEvent::FileChanged { path, change: Change::Edited });
+            out.event(AgentEvent::FileChanged { path, change: FileChangeKind::Edited });
         }
     }
 
@@ -375,10 +375,11 @@ impl Turn {
         let (metadata, input) = (&state["metadata"], &state["input"]);
         let changes = match tool {
             "write" => {
-                let change = if metadata["exists"] == false { Change::Added } else { Change::Edited };
+                let change =
+                    if metadata["exists"] == false { FileChangeKind::Added } else { FileChangeKind::Edited };
                 vec![(text(metadata, "/filepath"), change)]
             }
-            "edit" => vec![(text(input, "/filePath"), Change::Edited)],
+            "edit" => vec![(text(input, "/filePath"), FileChangeKind::Edited)],
             _ => patched(&metadata["files"]),
         };
         for (path, change) in changes {
@@ -430,11 +431,11 @@ fn progress(seen: &mut MessagePart, call: String, whole: &str, out: &mut Protoco
     }
 }
 
-fn patched(files: &Value) -> Vec<(&str, Change)> {
+fn patched(files: &Value) -> Vec<(&str, FileChangeKind)> {
     let change = |file: &Value| match text(file, "/type") {
-        "add" => Change::Added,
-        "delete" => Change::Removed,
-        _ => Change::Edited,
+        "add" => FileChangeKind::Added,
+        "delete" => FileChangeKind::Removed,
+        _ => FileChangeKind::Edited,
     };
     files.as_array().into_iter().flatten().map(|file| (text(file, "/filePath"), change(file))).collect()
 }
@@ -469,7 +470,7 @@ fn be_about(info: &Value, model: &str, known: &mut KnownFacts, out: &mut Protoco
     }
 }
 
-fn steps(todos: &Value) -> Vec<Step> {
+fn steps(todos: &Value) -> Vec<PlanStep> {
     let step = |todo: &Value| {
         let progress = match text(todo, "/status") {
             "in_progress" => Progress::Active,
@@ -477,7 +478,7 @@ fn steps(todos: &Value) -> Vec<Step> {
             "cancelled" => return None,
             _ => Progress::Waiting,
         };
-        Some(Step { text: bounded(text(todo, "/content"), NAME_BYTES_MAX * 4), progress })
+        Some(PlanStep { text: bounded(text(todo, "/content"), NAME_BYTES_MAX * 4), progress })
     };
     todos.as_array().into_iter().flatten().filter_map(step).take(agent::CHOICES_MAX).collect()
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
+use agent::{Abilities, Agent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, TreeName, Trouble};
 use kernel::SessionId;
 use processes::SILENCE_MS_MAX;
 use processes::wall::Wall;
@@ -145,13 +145,13 @@ impl Agent for Scripted {
         agent::scripted::abilities()
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(async move {
             let exe = &self.program.config.exe;
             if exe.exists() {
-                Found::Here { version: env!("CARGO_PKG_VERSION").to_owned() }
+                Presence::Here { version: env!("CARGO_PKG_VERSION").to_owned() }
             } else {
-                Found::Missing { what: format!("{} does not exist", exe.display()) }
+                Presence::Missing { what: format!("{} does not exist", exe.display()) }
             }
         })
     }
@@ -170,8 +170,8 @@ impl Agent for Scripted {
         })
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.program.bury(tree))
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(self.program.end_leftovers(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

@@ -15,8 +15,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use agent::scripted::{HANGING, Memory, Script, Step, answered, model, question};
-use agent::{Answer, Form, Trouble};
+use agent::scripted::{HANGING, Memory, Script, ScriptStep, answered, model, question};
+use agent::{Form, QuestionAnswer, Trouble};
 use kernel::Failure;
 use serde_json::json;
 
@@ -235,23 +235,26 @@ impl ScriptedProcess {
         let (mut questions, mut said) = (0_u64, 0);
         while let Some(step) = script.next() {
             let words = match step {
-                Step::Say(words) => words,
-                Step::Ask { tool, form } => {
+                ScriptStep::Say(words) => words,
+                ScriptStep::Ask { tool, form } => {
                     questions += 1;
                     let answer = self.ask(format!("q{questions}"), &tool, &form, &mut script)?;
                     script.line(&answered(&tool, &form, &answer))
                 }
-                Step::Run { command } => script.line(run(&command)?.trim_end()),
-                Step::ForkBomb { count } => script.line(&fork_bomb(count)?),
-                Step::Directory => script.line(&std::env::current_dir()?.to_string_lossy()),
-                Step::Fail(trouble) => return Ok(Some(trouble)),
-                Step::Crash => crash(),
-                Step::Hang => return Err(self.become_deaf(&script.line(HANGING))),
-                Step::Sleep { ms } => {
+                ScriptStep::Run { command } => script.line(run(&command)?.trim_end()),
+                ScriptStep::ForkBomb { count } => script.line(&fork_bomb(count)?),
+                ScriptStep::Directory => script.line(&std::env::current_dir()?.to_string_lossy()),
+                ScriptStep::Fail(trouble) => return Ok(Some(trouble)),
+                ScriptStep::Crash => crash(),
+                ScriptStep::Hang => return Err(self.become_deaf(&script.line(HANGING))),
+                ScriptStep::Sleep { ms } => {
                     self.listen(Instant::now() + Duration::from_millis(ms), &mut script)?;
                     continue;
                 }
-                Step::NewId | Step::Remember | Step::Forget | Step::FailStarts { .. } => {
+                ScriptStep::NewId
+                | ScriptStep::Remember
+                | ScriptStep::Forget
+                | ScriptStep::FailStarts { .. } => {
                     self.remember(step, text)?;
                     continue;
                 }
@@ -264,20 +267,24 @@ impl ScriptedProcess {
         Ok(None)
     }
 
-    fn remember(&mut self, step: Step, text: &str) -> io::Result<()> {
+    fn remember(&mut self, step: ScriptStep, text: &str) -> io::Result<()> {
         let mut memory = self.remembered()?.unwrap_or_default();
         match step {
-            Step::Forget => return std::fs::remove_file(self.path()),
-            Step::NewId => self.native = mint()?,
-            Step::FailStarts { failure: Failure::Busy, count } => memory.starts_busy = count,
-            Step::FailStarts { count, .. } => memory.starts_failing = count,
+            ScriptStep::Forget => return std::fs::remove_file(self.path()),
+            ScriptStep::NewId => self.native = mint()?,
+            ScriptStep::FailStarts { failure: Failure::Busy, count } => memory.starts_busy = count,
+            ScriptStep::FailStarts { count, .. } => memory.starts_failing = count,
             _ => memory.messages.push(text.to_owned()),
         }
         self.keep(&memory)?;
-        if step == Step::NewId { say(&AgentLine::Native { native: self.native.clone() }) } else { Ok(()) }
+        if step == ScriptStep::NewId {
+            say(&AgentLine::Native { native: self.native.clone() })
+        } else {
+            Ok(())
+        }
     }
 
-    fn ask(&self, key: String, tool: &str, form: &Form, script: &mut Script) -> io::Result<Answer> {
+    fn ask(&self, key: String, tool: &str, form: &Form, script: &mut Script) -> io::Result<QuestionAnswer> {
         let (tool, detail) = (tool.to_owned(), question(tool, form));
         say(&AgentLine::Asked { question: key.clone(), tool, detail, form: form.into() })?;
         loop {

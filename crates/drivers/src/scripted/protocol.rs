@@ -8,8 +8,8 @@
 //! `knock` it says `here` while it waits.
 
 use agent::{
-    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
-    NATIVE_BYTES_MAX, Steered, Trouble, Usage, bounded, pieces, scripted,
+    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
+    QuestionAnswer, Steered, Trouble, Usage, bounded, pieces, scripted,
 };
 use kernel::{Failure, Fence, Native};
 use serde::{Deserialize, Serialize};
@@ -102,18 +102,18 @@ pub(super) enum AnswerLine {
     Said(String),
 }
 
-impl From<&Answer> for AnswerLine {
-    fn from(answer: &Answer) -> Self {
+impl From<&QuestionAnswer> for AnswerLine {
+    fn from(answer: &QuestionAnswer) -> Self {
         match answer {
-            Answer::Allow => Self::Allow,
-            Answer::Deny { reason } => Self::Deny(reason.clone()),
-            Answer::Chose(at) => Self::Chose(*at),
-            Answer::Said(words) => Self::Said(words.clone()),
+            QuestionAnswer::Allow => Self::Allow,
+            QuestionAnswer::Deny { reason } => Self::Deny(reason.clone()),
+            QuestionAnswer::Chose(at) => Self::Chose(*at),
+            QuestionAnswer::Said(words) => Self::Said(words.clone()),
         }
     }
 }
 
-impl From<AnswerLine> for Answer {
+impl From<AnswerLine> for QuestionAnswer {
     fn from(says: AnswerLine) -> Self {
         match says {
             AnswerLine::Allow => Self::Allow,
@@ -252,7 +252,7 @@ impl AgentProtocol for ScriptedProtocol {
         out.send(&line(&DriverLine::More { id: message.id.to_string(), text: message.text.clone() }));
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         out.send(&line(&DriverLine::Answer { question: question.to_owned(), answer: answer.into() }));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Answer, Found, Launch, Message, Running, TreeName};
+use agent::{Agent, AgentEvent, Launch, Message, Presence, QuestionAnswer, Running, TreeName};
 use homing_drivers::ProgramConfig;
 use homing_drivers::acp::{Acp, AcpConfig, Quirks};
 use kernel::{Failure, MessageId, Native, SessionId};
@@ -133,7 +133,7 @@ async fn a_question_is_answered_yes_no_and_not_at_all(play: Play) {
     let mut running = play.begin(&launch, "TOOL:bash:echo yes > allowed; cat allowed").await;
     let question = asked(&mut running).await;
     assert!(!file("allowed").exists());
-    running.answer(&question, Answer::Allow).await.unwrap();
+    running.answer(&question, QuestionAnswer::Allow).await.unwrap();
     let allowed = Ended::of(to_the_end(&mut running).await);
     assert_eq!((allowed.text.as_str(), allowed.reason()), ("TOOL SAID: yes", Some("end_turn")));
     let has = |what: fn(&AgentEvent) -> bool| allowed.events.iter().any(what);
@@ -143,8 +143,8 @@ async fn a_question_is_answered_yes_no_and_not_at_all(play: Play) {
     let launch = play.launch(1, allowed.native.clone());
     let mut running = play.begin(&launch, "TOOL:bash:touch denied").await;
     let question = asked(&mut running).await;
-    running.answer(&question, Answer::Deny { reason: String::new() }).await.unwrap();
-    running.answer(&question, Answer::Allow).await.unwrap();
+    running.answer(&question, QuestionAnswer::Deny { reason: String::new() }).await.unwrap();
+    running.answer(&question, QuestionAnswer::Allow).await.unwrap();
     let denied = Ended::of(to_the_end(&mut running).await);
     assert_eq!(denied.reason(), Some("end_turn"), "it goes on without the tool");
     let mut running = play.begin(&launch, "TOOL:bash:touch never").await;
@@ -162,7 +162,7 @@ async fn it_goes_on_in_another_directory(play: Play) {
     let launch = Launch { directory: elsewhere.clone(), ..play.launch(1, first.native.clone()) };
     let mut running = play.begin(&launch, "TOOL:bash:pwd > here; cat here").await;
     let question = asked(&mut running).await;
-    running.answer(&question, Answer::Allow).await.unwrap();
+    running.answer(&question, QuestionAnswer::Allow).await.unwrap();
     let moved = Ended::of(to_the_end(&mut running).await);
     assert_eq!(moved.text, format!("TOOL SAID: {}", elsewhere.display()));
     assert!(elsewhere.join("here").exists());
@@ -180,7 +180,7 @@ async fn it_says_its_version_and_refuses_an_unknown_model(play: Play) {
     assert_eq!(trouble.failure, Failure::Refused, "{trouble}");
     assert!(trouble.detail.contains("there is no model \"no-such\"; there is "), "{trouble}");
     play.nothing_left(1);
-    let Found::Here { version } = play.agent.look().await else { panic!("it is here") };
+    let Presence::Here { version } = play.agent.look().await else { panic!("it is here") };
     let wanted = if play.stage.agent == RealAgent::Goose { "1.34.0" } else { "0.99.1" };
     assert_eq!(version, wanted);
     let asked = Acp::new(AcpConfig {
@@ -189,7 +189,7 @@ async fn it_says_its_version_and_refuses_an_unknown_model(play: Play) {
     });
     // By the protocol, too, as far as it says so.
     let by_protocol = if play.stage.agent == RealAgent::Goose { "unknown" } else { wanted };
-    assert_eq!(asked.look().await, Found::Here { version: by_protocol.to_owned() });
+    assert_eq!(asked.look().await, Presence::Here { version: by_protocol.to_owned() });
 }
 
 /// Goose names conversations by a date and a counter: in another home the same name is somebody else's.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, Told, Weather, Wish};
+use agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, StoryResult, Weather, Wish};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
 use homing_drivers::{Scripted, ScriptedConfig};
 use kernel::{Failure, Fence, MessageId, Native, SessionId};
@@ -163,7 +163,7 @@ impl Candidate for Bench {
         Ok(())
     }
 
-    fn told(&self, story: &'static str, told: Told) {
+    fn told(&self, story: &'static str, told: StoryResult) {
         let why_not = match story {
             "a_kept_process_answers_like_a_new_one" if !self.agent.setup().is_kept => {
                 Some("no process is kept")

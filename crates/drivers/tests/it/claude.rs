@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Answer, Found, Launch, Message, Running, SignIn, Trouble};
+use agent::{Agent, AgentEvent, Launch, Message, Presence, QuestionAnswer, Running, SignIn, Trouble};
 use homing_drivers::ProgramConfig;
 use homing_drivers::claude::Claude;
 use kernel::{Failure, MessageId, Native, SessionId};
@@ -204,7 +204,7 @@ async fn two_turns_are_one_process_and_remember() {
 async fn it_says_what_it_is_and_what_can_be_chosen() {
     let scene = Scene::new();
     assert!(
-        matches!(within(scene.claude.look()).await, Found::Here { version } if version.starts_with("2."))
+        matches!(within(scene.claude.look()).await, Presence::Here { version } if version.starts_with("2."))
     );
     assert!(matches!(scene.claude.sign_in(), SignIn::Here { .. }));
     let turn = scene.turn(None, "hello").await;
@@ -300,15 +300,15 @@ async fn questions_are_allowed_denied_and_withdrawn() {
     let command = "TOOL:bash:touch made; echo did";
     let mut attempt = scene.said(&scene.launch(None), command).await;
     let question = attempt.asked().await;
-    let denied = Answer::Deny { reason: "not today".to_owned() };
-    within(attempt.running.answer("no such question", Answer::Allow)).await.unwrap();
+    let denied = QuestionAnswer::Deny { reason: "not today".to_owned() };
+    within(attempt.running.answer("no such question", QuestionAnswer::Allow)).await.unwrap();
     within(attempt.running.answer(&question, denied)).await.unwrap();
     attempt.hear_out().await;
     assert_eq!((attempt.text().as_str(), file.exists()), ("TOOL SAID: not today", false));
 
     let mut attempt = scene.said(&scene.launch(Some(&attempt.native())), command).await;
     let question = attempt.asked().await;
-    within(attempt.running.answer(&question, Answer::Allow)).await.unwrap();
+    within(attempt.running.answer(&question, QuestionAnswer::Allow)).await.unwrap();
     attempt.hear_out().await;
     assert_eq!((attempt.text().as_str(), file.exists()), ("TOOL SAID: did", true));
 
@@ -328,10 +328,10 @@ async fn a_changed_file_is_told() {
     let path = scene.stage.directory().join("made");
     let mut attempt = scene.said(&scene.launch(None), &format!("TOOL:write:{}:words", path.display())).await;
     let question = attempt.asked().await;
-    within(attempt.running.answer(&question, Answer::Allow)).await.unwrap();
+    within(attempt.running.answer(&question, QuestionAnswer::Allow)).await.unwrap();
     attempt.hear_out().await;
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "words");
-    let change = agent::Change::Added;
+    let change = agent::FileChangeKind::Added;
     let changed = AgentEvent::FileChanged { path: path.to_str().unwrap().to_owned(), change };
     assert!(attempt.has(|event| *event == changed), "{:#?}", attempt.events);
     within(scene.claude.close()).await;

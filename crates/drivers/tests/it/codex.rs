@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent::{About, Account, Agent, AgentEvent, Answer, Launch, Message, Running, Trouble, Usage};
+use agent::{About, Account, Agent, AgentEvent, Launch, Message, QuestionAnswer, Running, Trouble, Usage};
 use homing_drivers::ProgramConfig;
 use homing_drivers::codex::Codex;
 use kernel::{Failure, MessageId, Native, PersonId, SessionId};
@@ -205,7 +205,9 @@ async fn it_says_what_it_is_and_where() {
     assert_eq!((about.model.as_str(), about.mode.as_str()), ("stub-1", "auto"));
     assert!(!about.models.is_empty() && about.version.starts_with("0."), "{about:?}");
     assert_eq!(about.modes.iter().map(|mode| mode.name.as_str()).collect::<Vec<_>>(), ["read-only", "auto"]);
-    assert!(matches!(bench.codex.look().await, agent::Found::Here { version } if version == about.version));
+    assert!(
+        matches!(bench.codex.look().await, agent::Presence::Here { version } if version == about.version)
+    );
     let launch = Launch { model: Some("another-1".to_owned()), ..bench.launch(None) };
     assert_eq!(bench.turn_of(launch, "hello").await.about().model, "another-1");
     assert_eq!(bench.stage.model.turns().last().unwrap().model, "another-1");
@@ -330,7 +332,7 @@ async fn what_it_asks_for_is_done_or_not_as_the_person_says() {
     let bench = Bench::new();
     let mut native = None;
     let reason = "not now".to_owned();
-    for (answer, is_done) in [(Answer::Allow, true), (Answer::Deny { reason }, false)] {
+    for (answer, is_done) in [(QuestionAnswer::Allow, true), (QuestionAnswer::Deny { reason }, false)] {
         let file = bench.stage.directory().join(format!("made-{is_done}"));
         let text = asking(&format!("echo yes > {}", file.display()));
         let is_asked = |event: &AgentEvent| matches!(event, AgentEvent::Asked { .. });
@@ -367,10 +369,11 @@ async fn a_change_of_files_is_asked_for_and_told() {
     assert_eq!(tool, "apply_patch");
     assert!(detail.contains("made.txt") && detail.contains("hello"), "{detail}");
     assert_eq!(told.about().mode, "read-only");
-    running.answer(&question, Answer::Allow).await.unwrap();
+    running.answer(&question, QuestionAnswer::Allow).await.unwrap();
     listen(&mut running, "", &mut told, |_| false).await;
     let path = bench.stage.directory().join("made.txt");
-    let changed = AgentEvent::FileChanged { path: path.display().to_string(), change: agent::Change::Added };
+    let changed =
+        AgentEvent::FileChanged { path: path.display().to_string(), change: agent::FileChangeKind::Added };
     assert!(told.events.contains(&changed), "{:#?}", told.events);
     assert_eq!(std::fs::read_to_string(path).unwrap(), "hello\n");
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Found, Launch, Message, Running, TreeName};
+use agent::{Agent, AgentEvent, Launch, Message, Presence, Running, TreeName};
 use homing_drivers::command::{CommandAgent, CommandConfig, JsonForm, MessageChannel, OutputForm};
 use homing_drivers::{ProgramConfig, TurnLimits};
 use kernel::{Failure, MessageId, Native, SessionId};
@@ -287,13 +287,13 @@ async fn a_person_brings_their_own_sign_in_and_gets_none_of_the_house() {
 #[tokio::test]
 async fn what_is_missing_is_said_before_anything_is_handed_over() {
     let play = Play::new("no-such-program-anywhere", &[]);
-    assert!(matches!(play.agent.look().await, Found::Missing { .. }));
+    assert!(matches!(play.agent.look().await, Presence::Missing { .. }));
     assert_eq!(play.agent.start(play.launch(None)).await.err().unwrap().failure, Failure::Refused);
     let play = Play::with("sh", &[], |config| CommandConfig {
         version_args: vec!["-c".into(), "echo mine 1.2.3".into()],
         ..config
     });
-    assert_eq!(play.agent.look().await, Found::Here { version: "1.2.3".to_owned() });
+    assert_eq!(play.agent.look().await, Presence::Here { version: "1.2.3".to_owned() });
     let nowhere = Launch { directory: "/nowhere/at/all".into(), ..play.launch(None) };
     assert_eq!(play.agent.start(nowhere).await.err().unwrap().failure, Failure::Refused);
 }

@@ -181,7 +181,7 @@ async fn a_tree_with_a_kept_process_can_be_buried() {
     let bench = bench();
     let mut launch = bench.launch();
     let first = turn(&bench, &mut launch, "one").await;
-    bench.agent.bury(launch.tree.clone()).await.unwrap();
+    bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
     bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
     assert_ne!(turn(&bench, &mut launch, "two").await, first);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use std::io::{Read, Write};
 
-use agent::{Agent, AgentEvent, Answer, Launch, Message, Running, Verified};
+use agent::{Agent, AgentEvent, Launch, Message, QuestionAnswer, Running, TreeEnd};
 use homing_drivers::ProgramConfig;
 use homing_drivers::opencode::OpenCode;
 use kernel::{Failure, MessageId, Native, SessionId};
@@ -64,7 +64,7 @@ impl Play {
     }
 
     /// A turn in which it asks once, and what it is answered. Nothing may have happened before the answer.
-    async fn asked_turn(&self, native: &Native, text: &str, answer: Answer, made: &Path) -> Turned {
+    async fn asked_turn(&self, native: &Native, text: &str, answer: QuestionAnswer, made: &Path) -> Turned {
         let mut running = self.begin(self.launch(Some(native)), text).await;
         let mut events = until(&mut *running, |event| matches!(event, AgentEvent::Asked { .. })).await;
         let Some(AgentEvent::Asked { question, tool, detail, .. }) = events.last().cloned() else {
@@ -214,21 +214,23 @@ async fn one_kept_process_remembers_asks_and_lets_nobody_else_in() {
     let second = play.turn(play.launch(Some(native)), "RECALL").await;
     assert_eq!(second.text(), "RECALL: maple [turn=2]");
     let tool = format!("TOOL:bash:echo hi > {0}; cat {0}", made.display());
-    let allowed = play.asked_turn(native, &tool, Answer::Allow, &made).await;
+    let allowed = play.asked_turn(native, &tool, QuestionAnswer::Allow, &made).await;
     assert_eq!((allowed.text().as_str(), allowed.finished().1), ("TOOL SAID: hi", "stop"));
     assert!(allowed.has(
         |event| matches!(event, AgentEvent::ToolResult { output, failed: false, .. } if output == "hi\n")
     ));
     std::fs::remove_file(&made).unwrap();
-    let refused = play.asked_turn(native, &tool, Answer::Deny { reason: String::new() }, &made).await;
+    let refused = play.asked_turn(native, &tool, QuestionAnswer::Deny { reason: String::new() }, &made).await;
     assert_eq!((refused.text().as_str(), refused.finished().1), ("", "tool-calls"));
-    let told = play.asked_turn(native, &tool, Answer::Deny { reason: "not today".to_owned() }, &made).await;
+    let told =
+        play.asked_turn(native, &tool, QuestionAnswer::Deny { reason: "not today".to_owned() }, &made).await;
     assert!(told.text().starts_with("TOOL SAID: ") && told.text().ends_with("not today"), "{}", told.text());
     assert!(!made.exists());
 
     // A part of the work in a session of its own: its question is heard, its words are not ours.
     let below = format!(r#"{{"description":"d","subagent_type":"general","prompt":"{tool}"}}"#);
-    let child = play.asked_turn(native, &format!("TOOL:raw:task:{below}"), Answer::Allow, &made).await;
+    let child =
+        play.asked_turn(native, &format!("TOOL:raw:task:{below}"), QuestionAnswer::Allow, &made).await;
     assert!(made.exists() && child.text().starts_with("TOOL SAID: <task"), "{}", child.text());
 
     let written = play.stage.directory().join("written");
@@ -239,10 +241,10 @@ async fn one_kept_process_remembers_asks_and_lets_nobody_else_in() {
         panic!("{events:?}")
     };
     assert!(tool == "edit" && detail.contains("+words"), "{tool}: {detail}");
-    running.answer(&question, Answer::Allow).await.unwrap();
+    running.answer(&question, QuestionAnswer::Allow).await.unwrap();
     events.extend(until(&mut *running, |_| false).await);
     let change =
-        AgentEvent::FileChanged { path: written.display().to_string(), change: agent::Change::Added };
+        AgentEvent::FileChanged { path: written.display().to_string(), change: agent::FileChangeKind::Added };
     assert_eq!(
         events.iter().filter(|event| matches!(event, AgentEvent::FileChanged { .. })).collect::<Vec<_>>(),
         [&change]
@@ -272,7 +274,7 @@ async fn another_process_remembers_and_failures_keep_their_kinds() {
         "{tried:?}"
     );
     let verified = running.stop(GRACE_MS).await;
-    assert!(matches!(verified, Verified { gone: true, .. }), "{verified:?}");
+    assert!(matches!(verified, TreeEnd { gone: true, .. }), "{verified:?}");
     let last = until(&mut *running, |_| false).await;
     assert!(matches!(last.last(), Some(AgentEvent::Died { .. })), "neither success nor failure: {last:?}");
     assert_eq!((play.left(), play.pids().len()), (0, 0));

@@ -77,7 +77,7 @@ async fn they_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
         let launch = bench.launch();
         let running = bench.attempt(&launch, STUBBORN, HANGING).await;
         signal(bench.supervisor_of(&launch.tree), Signal::KILL);
-        let buried = bench.agent.bury(launch.tree.clone()).await.unwrap();
+        let buried = bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
         assert!(buried.killed >= 5, "{buried:?}");
         assert_eq!(bench.left(&launch.tree), 0);
         assert_no_group(&launch.tree);
@@ -106,7 +106,7 @@ async fn a_supervisor_that_does_not_move_is_ended_with_its_tree() {
     let running = bench.attempt(&launch, STUBBORN, HANGING).await;
     signal(bench.supervisor_of(&launch.tree), Signal::STOP);
     drop(running);
-    bench.agent.bury(launch.tree.clone()).await.unwrap();
+    bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
     bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
 }
 
@@ -218,7 +218,7 @@ async fn children_that_shed_the_mark_are_gone_after_the_supervisor_was_killed_an
         let seen = || bench.holder_of(&launch.tree)["seen"].as_array().unwrap().len();
         until("it is written down", WAIT, || seen() == 2).await;
         signal(bench.supervisor_of(&launch.tree), Signal::KILL);
-        bench.agent.bury(launch.tree.clone()).await.unwrap();
+        bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
         assert_eq!(count_commands(&command), 0);
         bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
         drop(running);
@@ -237,7 +237,7 @@ async fn a_record_that_names_an_older_process_names_none() {
         "pid": 1, "started": started + 1, "group": null, "seen": [[bystander.id(), started]],
     });
     std::fs::write(bench.locks().join(format!("{}.lock", launch.tree)), record.to_string()).unwrap();
-    assert_eq!(bench.agent.bury(launch.tree.clone()).await.unwrap().killed, 0);
+    assert_eq!(bench.agent.end_leftovers(launch.tree.clone()).await.unwrap().killed, 0);
     assert!(bystander.try_wait().unwrap().is_none(), "it has nothing to do with us");
     bystander.kill().unwrap();
     bystander.wait().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent::{About, Agent, AgentEvent, Answer, Launch, Message, Steered};
+use agent::{About, Agent, AgentEvent, Launch, Message, QuestionAnswer, Steered};
 use homing_drivers::ScriptedConfig;
 use kernel::Failure;
 
@@ -78,7 +78,7 @@ async fn what_cannot_be_started_is_refused() {
     assert_eq!(trouble.failure, Failure::Refused, "{trouble}");
     let missing = Bench::with(|config| ScriptedConfig { exe: "/nowhere/homing".into(), ..config });
     assert!(missing.agent.start(missing.launch()).await.is_err());
-    assert!(matches!(missing.agent.look().await, agent::Found::Missing { .. }));
+    assert!(matches!(missing.agent.look().await, agent::Presence::Missing { .. }));
 }
 
 /// An agent that says more than anybody reads waits; nothing fills up.
@@ -102,7 +102,7 @@ async fn a_question_nobody_answers_can_be_stopped() {
     let mut running = bench.attempt(&launch, "!ask Shell", "#1").await;
     while !matches!(running.next().await, AgentEvent::Asked { .. }) {}
     assert!(running.stop(1_000).await.gone);
-    assert!(running.answer("q1", Answer::Allow).await.is_ok() || running.stop(0).await.gone);
+    assert!(running.answer("q1", QuestionAnswer::Allow).await.is_ok() || running.stop(0).await.gone);
 }
 
 /// A command that is said before it was listed is taken for words; afterwards it is one.

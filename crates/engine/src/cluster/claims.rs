@@ -3,7 +3,7 @@
 use kernel::{Claim, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Who waits for what.
+/// The sessions that wait, by claim.
 #[derive(Debug, Default)]
 pub(super) struct ClaimQueues {
     waiting: BTreeMap<Claim, VecDeque<SessionId>>,
@@ -38,7 +38,7 @@ impl ClaimQueues {
         });
     }
 
-    /// What was offered to this session, which does not want it any more.
+    /// The claim that was offered to this session, which does not want it any more.
     pub(super) fn declined(&mut self, session: SessionId) -> Option<Claim> {
         self.offered.remove(&session)
     }

@@ -2,7 +2,7 @@
 
 use super::claims::ClaimQueues;
 use super::{Cluster, ClusterReply, Happened, Node, Ring};
-use crate::fanout::{Fanout, Told};
+use crate::fanout::{Fanout, SessionUpdate};
 use crate::lease::Lease;
 use kernel::{Claim, MessageId, RequestId, SessionId, Term};
 use std::fmt;
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, broadcast, oneshot, watch};
 #[derive(Debug, Default)]
 pub struct LocalCluster {
     node: OnceLock<(Lease, Arc<dyn Node>)>,
-    loses: Loses,
+    loses: LostRings,
     fanout: Fanout,
     claims: Mutex<ClaimQueues>,
     /// Grows with every change of who may do what.
@@ -32,7 +32,7 @@ impl LocalCluster {
 
     /// One that loses the rings of which this says so. For the simulation: rings between machines get lost.
     pub fn losing(loses: impl Fn(SessionId) -> bool + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { loses: Loses(Some(Box::new(loses))), ..Self::default() })
+        Arc::new(Self { loses: LostRings(Some(Box::new(loses))), ..Self::default() })
     }
 
     fn joined(&self) -> &(Lease, Arc<dyn Node>) {
@@ -45,17 +45,17 @@ impl LocalCluster {
     }
 }
 
-/// Which rings get lost.
+/// The rings that get lost.
 #[derive(Default)]
-struct Loses(Option<Box<dyn Fn(SessionId) -> bool + Send + Sync>>);
+struct LostRings(Option<Box<dyn Fn(SessionId) -> bool + Send + Sync>>);
 
-impl Loses {
+impl LostRings {
     fn ring_of(&self, session: SessionId) -> bool {
         self.0.as_ref().is_some_and(|loses| loses(session))
     }
 }
 
-impl fmt::Debug for Loses {
+impl fmt::Debug for LostRings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loses").finish_non_exhaustive()
     }
@@ -99,7 +99,7 @@ impl Cluster for LocalCluster {
         }
     }
 
-    fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<Told>> {
+    fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<SessionUpdate>> {
         self.fanout.watch(session)
     }
 

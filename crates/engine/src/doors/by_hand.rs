@@ -1,4 +1,4 @@
-//! What people see of the outbox, and what they do about replies that do not go out by themselves.
+//! The outbox as people see it, and what they do about replies that do not go out by themselves.
 //!
 //! For admins: the rows say where a reply goes and why it does not, and nothing of what it says.
 

@@ -13,8 +13,8 @@ use kernel::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{
-    Hand, MemoryStore, NewOutgoing, Outbox, Outcome, Outgoing, OutgoingKind, OutgoingState, ReceiptState,
-    SettleByHand, Store, Trail,
+    Hand, MemoryStore, NewOutgoing, Outbox, Outgoing, OutgoingKind, OutgoingState, ReceiptState,
+    SettleByHand, Store, Trail, WriteOutcome,
 };
 
 /// A door, and the service behind it as a test has it in hand.
@@ -29,7 +29,7 @@ pub trait Candidate: Send + Sync {
     fn behave(&self, how: Behaviour);
 }
 
-/// How a service behaves.
+/// The behaviour of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Behaviour {
     /// It takes what it is sent, and says so.
@@ -165,7 +165,7 @@ pub async fn a_crash_before_the_send_loses_nothing(on: &dyn Candidate) {
     assert_eq!(outbox.row(first).await.state, OutgoingState::Unknown, "it is there for a person to see");
 }
 
-/// What was certainly not sent is sent later, and nothing overtakes it.
+/// A reply that was certainly not sent is sent later, and nothing overtakes it.
 pub async fn a_service_that_is_down_gets_everything_later_and_in_order(on: &dyn Candidate) {
     let outbox = OutboxScene::new(on);
     let (a, b) = (on.address(1), on.address(2));
@@ -337,7 +337,7 @@ impl OutboxScene {
         let here = self.store.node().node;
         let new = SettleByHand { outgoing, hand, here, key: None, trail };
         let settled = self.store.outbox_by_hand(Arc::new(admin), new).await.expect("the store is well");
-        assert_eq!(settled, Outcome::Done(()));
+        assert_eq!(settled, WriteOutcome::Done(()));
     }
 }
 

@@ -22,15 +22,15 @@ const DELIVER_MAX: Duration = Duration::from_secs(30);
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 /// … and never longer than this.
 const BACK_OFF_MAX: Duration = Duration::from_secs(10 * 60);
-/// How often a reply is tried by itself: about a day. After that a person has to say what becomes of it.
+/// The tries of a reply by itself: about a day. After that a person has to say what becomes of it.
 pub(super) const TRIES_MAX: u32 = 150;
 /// Nobody sleeps longer than this without looking: the clock may jump, and another node may have put something in.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// After a failure of the store.
 const AGAIN: Duration = Duration::from_millis(200);
-/// What was sent is remembered for so long.
+/// The time for which a sent reply is remembered.
 const SENT_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How often what was sent longer ago is forgotten …
+/// The time between two clearings of what was sent longer ago …
 const CLEAR_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 /// … and how many rows in one transaction.
 const CLEAR_MAX: usize = 1_000;
@@ -165,7 +165,7 @@ impl Drain {
         wait.min(LOOK_EVERY)
     }
 
-    /// What is to be done now, and when the next is due. What is to be sent is durably *sending*.
+    /// The work to be done now, and the time of the next. Whatever is to be sent is durably *sending*.
     pub(super) async fn take(
         &self,
         under_way: impl IntoIterator<Item = u64>,
@@ -261,7 +261,7 @@ impl Drain {
         Moment(self.clock.now().0 + millis(wait))
     }
 
-    /// What has become of it is known to nobody else: it is written down as soon as that can be done.
+    /// Settles what has become of it, which is known to nobody else: it is written down as soon as that can be done.
     async fn settle(&self, tried: &Outgoing, became: Became) {
         let Outgoing { outgoing, tries, .. } = *tried;
         loop {
@@ -276,7 +276,7 @@ impl Drain {
     }
 }
 
-/// Whether it is left to a person after so many tries. Whoever retries it by hand gives it as many again.
+/// True if it is left to a person after so many tries. Whoever retries it by hand gives it as many again.
 fn is_last(tries: u32) -> bool {
     tries.is_multiple_of(TRIES_MAX)
 }

@@ -1,4 +1,4 @@
-//! What a new session would be: its agent, its directory, and how many there may be.
+//! A new session as it would be: its agent, its directory, and how many there may be.
 //!
 //! Whether somebody may make sessions at all is asked first. Of agents and directories that are not theirs nothing is said,
 //! not even whether they are there.
@@ -80,7 +80,7 @@ impl WayIn {
     }
 }
 
-/// What was asked for of a session that may be made.
+/// Checks the options of a session that may be made.
 fn check_if_new(if_new: &IfNew) -> Result<(), InvalidError> {
     check_title(if_new.title.as_deref())?;
     for (field, name) in [("model", &if_new.model), ("mode", &if_new.mode)] {

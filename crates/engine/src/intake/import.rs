@@ -19,7 +19,7 @@ use kernel::{
 };
 use store::{Cause, Create, Entry, Import, NewFact, Past, PastMessage};
 
-/// How long the name of an org or a person may be.
+/// The longest that the name of an org or a person may be.
 const NAME_BYTES_MAX: usize = 400;
 
 impl WayIn {
@@ -56,7 +56,7 @@ impl WayIn {
         let here = session.scope.clone();
         // Until the log says where it acts, it does so without an agent that has a name here.
         session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
-        let past = Some(Retelling::new(self, by.person).tell(export, here)?);
+        let past = Some(ImportReplay::new(self, by.person).tell(export, here)?);
         let (subject, trail) = (Some(export.session.to_string()), self.ports.trail("import", trace));
         let made =
             self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await?;
@@ -65,7 +65,7 @@ impl WayIn {
     }
 }
 
-/// Whether it is something that could have happened. The door has looked at the form of it.
+/// Checks that it is something that could have happened. The door has looked at the form of it.
 fn check(export: &Export) -> Result<(), WayInError> {
     let bad = |line: usize, reason: String| Err(WayInError::BadExport { line, reason });
     if export.turns.len() > PAST_TURNS_MAX {
@@ -111,7 +111,7 @@ fn bad_name(name: &str) -> Option<String> {
 }
 
 /// A conversation on its way through the kernel.
-struct Retelling<'a> {
+struct ImportReplay<'a> {
     way_in: &'a WayIn,
     by: PersonId,
     now: Moment,
@@ -121,7 +121,7 @@ struct Retelling<'a> {
     messages: Vec<PastMessage>,
 }
 
-impl<'a> Retelling<'a> {
+impl<'a> ImportReplay<'a> {
     fn new(way_in: &'a WayIn, by: PersonId) -> Self {
         let (now, policy) = (way_in.ports.now(), way_in.policy);
         let (session, facts, messages) = (Session::default(), Vec::new(), Vec::new());
@@ -229,7 +229,7 @@ fn impossible() -> UnavailableError {
     UnavailableError::Unavailable("the conversation cannot be told again".to_owned())
 }
 
-/// What is said of the conversation as a whole, before anything else.
+/// The word on the conversation as a whole, before anything else.
 fn whole(export: &Export) -> Imported {
     let Export { session, org, by, turns, left_out, .. } = export;
     let mut text = format!("imported from {session} of {org:?}, exported by {by:?}: {} turns", turns.len());
@@ -255,7 +255,7 @@ fn whole(export: &Export) -> Imported {
     }
 }
 
-/// What is said of one turn.
+/// The word on one turn.
 fn one(session: SessionId, past: &PastTurn) -> Imported {
     let said = past.said.iter().map(|said| SaidThere { by: said.by.clone(), at_ms: said.at.0 });
     let names: Vec<_> = past.said.iter().map(|said| said.by.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What makes a repeated wish the same wish: the caller's key, and a hash of the stored form of what is asked for.
+//! Keys that make a repeated wish the same wish: the caller's key, and a hash of the stored form of what is asked for.
 //!
 //! The hash outlives this version, so it is made of what is written down for good (`store::record`, texts of ids, stable
 //! words), never of how a type prints itself.
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use store::record::{delivery_word, encode_request};
 use store::{Key, Resolved};
 
-/// How long an idempotency key is remembered.
+/// The time for which an idempotency key is remembered.
 const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 impl EnginePorts {

@@ -1,4 +1,4 @@
-//! Whether a session may come to act there and so: the same questions as for a new session.
+//! Checks of a scope to come: the same questions as for a new session.
 
 use crate::{AccessError, ConflictError, InvalidError, MODEL_BYTES_MAX, WayIn, WayInError};
 use kernel::{
@@ -7,7 +7,7 @@ use kernel::{
 };
 
 impl WayIn {
-    /// Whether this caller may have a scope changed so, as far as that can be said before it happens.
+    /// Judges if this caller may have a scope changed so, as far as that can be said before it happens.
     pub(super) fn check_change(&self, by: &Principal, change: &Change) -> Result<(), WayInError> {
         match change {
             Change::Enter(wanted) => Ok(check_worktree(wanted)?),

@@ -4,7 +4,7 @@
 //! it was started and what it still has to be told. So nothing of it can be met by the next one.
 
 use super::call_back::Written;
-use crate::fanout::Live;
+use crate::fanout::LiveWords;
 use crate::story::{Progress, WordKind, Words};
 use crate::turn::{Runner, RunnerOutput};
 use agent::Message;
@@ -20,19 +20,19 @@ pub(super) struct RunningAttempt {
     words: Option<Words>,
     /// Runs of words that are complete.
     parts: u32,
-    /// What tools print while they run.
+    /// The output of tools while they run.
     pub(super) progress: Progress,
-    /// How it was started, until the first thing is heard of it.
+    /// The story of its start, until the first thing is heard of it.
     preface: Vec<Entry>,
     handover: Handover,
     pub(super) fork: Fork,
 }
 
-/// Whether the runner has the message.
+/// The state of the message's way to the runner.
 pub(super) enum Handover {
     /// Not yet.
     Waiting {
-        /// What was said before, for an agent that does not know it.
+        /// The words from before, for an agent that does not know it.
         preamble: Option<String>,
         /// The attempt's credential for calling back, while it is being written down.
         credential: Option<Written>,
@@ -40,7 +40,7 @@ pub(super) enum Handover {
     Done,
 }
 
-/// Whether the agent goes on with a copy of another session's conversation.
+/// The copy of another session's conversation that the agent goes on with, if it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fork {
     /// It does not, or nothing of a later turn is in the copy.
@@ -66,12 +66,12 @@ impl RunningAttempt {
         self.runner.fence
     }
 
-    /// What its runner says next; none if it has gone without a report. Cancel-safe.
+    /// The next output of its runner; none if it has gone without a report. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<RunnerOutput> {
         self.runner.output.recv().await
     }
 
-    /// How it was started, once.
+    /// The story of its start, once.
     pub(super) fn take_preface(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.preface)
     }
@@ -83,7 +83,7 @@ impl RunningAttempt {
         text: &str,
         bytes_max: usize,
         stories: &mut Vec<Entry>,
-    ) -> Option<Live> {
+    ) -> Option<LiveWords> {
         let turn = self.fence().turn;
         if self.words.as_ref().is_some_and(|words| words.kind != kind) {
             self.end_words(stories);
@@ -97,7 +97,7 @@ impl RunningAttempt {
             return None;
         }
         let (text, frame) = (text.to_owned(), std::sync::OnceLock::new());
-        Some(Live { turn, kind: kind.word(), part, offset, text, frame })
+        Some(LiveWords { turn, kind: kind.word(), part, offset, text, frame })
     }
 
     /// Takes what a tool prints. It is no part of the answer, whose words may go on meanwhile.
@@ -129,7 +129,7 @@ impl RunningAttempt {
         words.into_iter().chain(self.progress.cut_at()).min()
     }
 
-    /// What was heard and is to be written down by now.
+    /// The entries that were heard and are to be written down by now.
     pub(super) fn unwritten(&mut self) -> Vec<Entry> {
         let turn = self.fence().turn;
         let words = self.words.as_mut().and_then(|words| words.cut(turn));
@@ -140,7 +140,7 @@ impl RunningAttempt {
         matches!(self.handover, Handover::Done)
     }
 
-    /// What has to be written down before the message may go, once.
+    /// The credential that has to be written down before the message may go, once.
     pub(super) fn take_credential(&mut self) -> Option<Written> {
         match &mut self.handover {
             Handover::Waiting { credential, .. } => credential.take(),

@@ -1,4 +1,4 @@
-//! How an agent calls back: a credential of its own, for one session and one turn, in the name of whoever said the message.
+//! Calling back: a credential of its own, for one session and one turn, in the name of whoever said the message.
 //!
 //! It is written down while the agent starts, so that no turn waits for it, and looked after before the words are handed
 //! over. A turn that cannot have one goes on without: its agent cannot call back.
@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::{Purpose, StoreError, TokenRow};
 use tokio::sync::oneshot;
 
-/// How long after its turn's time it is kept at the most; it is good for nothing once the turn is over.
+/// The longest that it is kept after its turn's time; it is good for nothing once the turn is over.
 const MS_MORE: u64 = 60 * 60 * 1_000;
 /// Times it is tried to write it down, and the wait between two.
 const TRIES: (u32, Duration) = (3, Duration::from_millis(100));

@@ -6,7 +6,7 @@
 //! waits behind a teardown script. A keeper that dies leaves the row, and the next one begins the chore again.
 
 use super::outside::Outside;
-use super::plan::{ChoreRow, News};
+use super::plan::{ChoreRow, StepInput};
 use super::{Keeper, Phase, Stop};
 use crate::errand::{ErrandOutput, RunningChore};
 use kernel::{PersonId, Request, RequestId};
@@ -15,7 +15,7 @@ use store::{Entry, InboxItem, Verdict};
 /// Chores of one session in its inbox, the one under way among them. Those above are refused as busy; a page of the inbox has
 /// room for many more rows, so that whatever else is asked is seen beside them.
 pub(super) const CHORES_MAX: usize = 16;
-/// What of the reason for a failure is told.
+/// The part of the reason for a failure that is told.
 const WHY_BYTES_MAX: usize = 4 * 1024;
 
 /// The chore that is under way.
@@ -25,7 +25,7 @@ pub(super) struct ChoreUnderWay {
 }
 
 impl ChoreUnderWay {
-    /// What it says next. Cancel-safe.
+    /// Its next output. Cancel-safe.
     pub(super) async fn next(&mut self) -> ErrandOutput {
         self.running.next().await
     }
@@ -43,7 +43,7 @@ pub(super) struct ChoreOver {
     pub(super) verdict: Verdict,
 }
 
-/// Whether a chore may begin now, as far as other chores and the node are concerned.
+/// The slot for a chore to begin now, as far as other chores and the node are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChoreSlot {
     Free,
@@ -52,7 +52,7 @@ pub(super) enum ChoreSlot {
 }
 
 impl Keeper {
-    pub(super) fn chore_slot(&self, news: &News) -> ChoreSlot {
+    pub(super) fn chore_slot(&self, news: &StepInput) -> ChoreSlot {
         match (self.phase, &self.outside) {
             (Phase::Keeping, Outside::Chore(_)) if news.chore_over.is_some() => ChoreSlot::Free,
             (Phase::Closing, _) | (Phase::Keeping, Outside::Chore(_)) => ChoreSlot::Taken,
@@ -62,7 +62,7 @@ impl Keeper {
 
     /// The chores among these rows that somebody asked for who may not have them done any more. The way in has asked the same,
     /// but a chore may have waited behind another one, or for the server.
-    pub(super) async fn denied_chores(&self, news: &News) -> Result<Vec<RequestId>, Stop> {
+    pub(super) async fn denied_chores(&self, news: &StepInput) -> Result<Vec<RequestId>, Stop> {
         let mut denied = Vec::new();
         if self.chore_slot(news) == ChoreSlot::Taken {
             return Ok(denied); // None of them begins now.
@@ -96,7 +96,8 @@ impl Keeper {
             }
         };
         let chore_over = Some(ChoreOver { row: under_way.row.clone(), verdict });
-        self.advance(News { stories: story.into_iter().collect(), chore_over, ..News::default() }).await?;
+        self.advance(StepInput { stories: story.into_iter().collect(), chore_over, ..StepInput::default() })
+            .await?;
         // Other chores may have waited for this one.
         self.inbox = super::InboxRead::Now;
         Ok(())

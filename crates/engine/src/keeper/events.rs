@@ -1,9 +1,9 @@
-//! What an agent says, turned into news: words that grow, stories, questions, and reports for the kernel.
+//! The events of an agent, turned into news: words that grow, stories, questions, and reports for the kernel.
 //!
 //! Nothing is decided here. What comes from an attempt that no longer counts is only counted.
 
 use super::attempt::{Fork, RunningAttempt};
-use super::plan::{NewApproval, News};
+use super::plan::{NewApproval, StepInput};
 use super::{Keeper, Phase, Stop};
 use crate::cluster::Happened;
 use crate::story::{Story, WordKind};
@@ -12,7 +12,7 @@ use agent::{About, AgentEvent, Form};
 use kernel::{Errand, ErrandKind, Report, ReportKind, Return};
 
 impl Keeper {
-    pub(super) async fn take_in(&mut self, output: RunnerOutput, news: &mut News) -> Result<(), Stop> {
+    pub(super) async fn take_in(&mut self, output: RunnerOutput, news: &mut StepInput) -> Result<(), Stop> {
         let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
         let fence = attempt.fence();
         if !self.state.hears(fence) {
@@ -38,7 +38,7 @@ impl Keeper {
         Ok(())
     }
 
-    async fn take_report(&mut self, report: Report, news: &mut News) {
+    async fn take_report(&mut self, report: Report, news: &mut StepInput) {
         if let Report::Ready { .. } = report
             && !self.checks_fork().await
         {
@@ -58,8 +58,8 @@ impl Keeper {
         news.reports.push((fence, report));
     }
 
-    /// Whether the words may go to what the agent has forked: it knows nothing of what its origin was told after the turn
-    /// where this fork begins.
+    /// True if the words may go to what the agent has forked: it knows nothing of what its origin was told after the
+    /// turn where this fork begins.
     async fn checks_fork(&mut self) -> bool {
         let Some(Fork::Unchecked(origin)) = self.outside.attempt().map(|attempt| attempt.fork) else {
             return true;
@@ -71,7 +71,7 @@ impl Keeper {
         is_clean
     }
 
-    async fn take_event(&mut self, event: AgentEvent, news: &mut News) -> Result<(), Stop> {
+    async fn take_event(&mut self, event: AgentEvent, news: &mut StepInput) -> Result<(), Stop> {
         let bytes_max = self.engine.limits().words_bytes_max;
         let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
         let turn = attempt.fence().turn;
@@ -101,7 +101,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn take_words(&mut self, kind: WordKind, text: &str, news: &mut News) {
+    fn take_words(&mut self, kind: WordKind, text: &str, news: &mut StepInput) {
         let bytes_max = self.engine.limits().words_bytes_max;
         let Some(attempt) = self.outside.attempt_mut() else { return };
         if let Some(live) = attempt.take_words(kind, text, bytes_max, &mut news.stories) {
@@ -115,7 +115,7 @@ impl Keeper {
         tool: &str,
         detail: &str,
         form: &Form,
-        news: &mut News,
+        news: &mut StepInput,
     ) -> Result<(), Stop> {
         let (terms, answer) = self.judge(tool, form).await?;
         let approval = self.engine.ports().mint_approval();
@@ -129,7 +129,7 @@ impl Keeper {
     }
 
     /// Agents say the same about themselves at each start; people are told what is new.
-    fn take_about(&mut self, about: &About, news: &mut News) {
+    fn take_about(&mut self, about: &About, news: &mut StepInput) {
         let Some(fence) = self.outside.attempt().map(RunningAttempt::fence) else { return };
         let epoch = fence.epoch;
         self.engine.roster().hear(&self.scope.agent, self.session, epoch, about);

@@ -1,12 +1,12 @@
-//! What becomes of an approval before a person sees it: the org's rules, and the policy for what nobody attends.
+//! The fate of an approval before a person sees it: the org's rules, and the policy for what nobody attends.
 
 use super::{Keeper, Stop};
 use agent::Form;
 use kernel::{Answer, Answerer, ApprovalForm, ApprovalSubject, ApprovalTerms, Judgement, Unattended, judge};
 
 impl Keeper {
-    /// What its answers will be judged by, and what is answered without asking anybody. Rules come first: a session that
-    /// nobody attends can do what they allow.
+    /// The terms by which its answers will be judged, and what is answered without asking anybody. Rules come first: a
+    /// session that nobody attends can do what they allow.
     pub(super) async fn judge(
         &self,
         tool: &str,

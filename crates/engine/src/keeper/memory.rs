@@ -1,4 +1,4 @@
-//! How an agent comes to know what was said before: it remembers, its memory follows, or it is told again.
+//! The ways an agent comes to know what was said before: it remembers, its memory follows, or it is told again.
 
 use super::{Keeper, Stop};
 use crate::story::Story;
@@ -7,8 +7,8 @@ use agent::{Abilities, Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
 use kernel::{Attempt, Begin, Fact, Fence, Native, Origin, Run, Session, Turn};
 use store::Entry;
 
-/// Which way was taken.
-enum Way {
+/// The way that was taken.
+enum MemorySource {
     /// Its memory of an earlier scope goes along.
     Follows,
     /// It goes on with its own memory of the origin, under another name.
@@ -19,12 +19,12 @@ enum Way {
     Untold,
 }
 
-/// What an attempt is told of what was said before.
+/// The reminder of an attempt of what was said before.
 #[derive(Debug, Default)]
 pub(super) struct Reminder {
-    /// What the agent is told with the message, if it has to be.
+    /// The words for the agent with the message, if it has to be.
     pub(super) preamble: Option<String>,
-    /// What people are told of it.
+    /// The story for people.
     pub(super) story: Option<Entry>,
 }
 
@@ -46,7 +46,7 @@ impl Keeper {
             }
             (Begin::Follow(native), MemoryMove::Resume | MemoryMove::Carry) => {
                 launch.native = Some(native.clone());
-                Some(Way::Follows)
+                Some(MemorySource::Follows)
             }
             (Begin::Follow(_), MemoryMove::Replay) | (Begin::Retell, _) => {
                 self.retell(run.fence.turn, text, agent, &mut preamble).await?
@@ -55,7 +55,7 @@ impl Keeper {
                 Some(native) => {
                     launch.native = Some(native);
                     launch.fork = true;
-                    Some(Way::Forks)
+                    Some(MemorySource::Forks)
                 }
                 None => self.retell(run.fence.turn, text, agent, &mut preamble).await?,
             },
@@ -96,19 +96,19 @@ impl Keeper {
         text: &str,
         agent: &dyn Agent,
         preamble: &mut Option<String>,
-    ) -> Result<Option<Way>, Stop> {
+    ) -> Result<Option<MemorySource>, Stop> {
         if text.starts_with('/') && agent.abilities().commands {
-            return Ok(Some(Way::Untold));
+            return Ok(Some(MemorySource::Untold));
         }
         let room = MESSAGE_BYTES_MAX.saturating_sub(text.len());
         let transcript = Transcript::read(&self.engine, self.org, self.session, before, room).await?;
         let turns = transcript.turns();
         *preamble = transcript.preamble();
-        Ok((turns > 0).then_some(Way::ToldAgain { turns }))
+        Ok((turns > 0).then_some(MemorySource::ToldAgain { turns }))
     }
 
-    /// Whether nothing of a later turn can be in what the agent has forked, once it has: none had started. What cannot be
-    /// looked up counts as gone on: the conversation is told again instead.
+    /// True if nothing of a later turn can be in what the agent has forked, once it has: none had started. What cannot
+    /// be looked up counts as gone on: the conversation is told again instead.
     pub(super) async fn is_clean_fork(&self, origin: Origin) -> bool {
         let loaded = self.engine.store().load(origin.session).await;
         loaded.is_ok_and(|loaded| loaded.is_some_and(|loaded| last_turn(&loaded.facts) == Some(origin.turn)))
@@ -123,7 +123,7 @@ fn last_turn(facts: &[Fact]) -> Option<Turn> {
     turns.max()
 }
 
-impl Way {
+impl MemorySource {
     fn story(&self, turn: Turn) -> Entry {
         let (way, turns, text) = match self {
             Self::Follows => ("follows", 0, "the agent's memory of the conversation goes along".to_owned()),

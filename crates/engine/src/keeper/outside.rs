@@ -18,7 +18,7 @@ use store::Entry;
 const GONE_ON: &str =
     "the session that this is a fork of has gone on meanwhile: what was said up to there is told again";
 
-/// What goes on outside for a session: one thing at a time.
+/// The work outside for a session: one thing at a time.
 pub(super) enum Outside {
     Nothing,
     Attempt(Box<RunningAttempt>),
@@ -26,7 +26,7 @@ pub(super) enum Outside {
     Chore(ChoreUnderWay),
 }
 
-/// What is heard from there.
+/// The output from there.
 pub(super) enum OutsideOutput {
     /// Of an attempt; none if its runner has gone without a report.
     Attempt(Option<RunnerOutput>),
@@ -49,7 +49,7 @@ impl Outside {
         }
     }
 
-    /// What is heard next. Cancel-safe.
+    /// The next output. Cancel-safe.
     pub(super) async fn next(&mut self) -> OutsideOutput {
         match self {
             Self::Nothing => std::future::pending().await,
@@ -84,7 +84,7 @@ impl Keeper {
             }
             Due::Bury(fence) => {
                 if !self.outside.runs(fence) {
-                    self.bury(fence);
+                    self.end_leftovers(fence);
                 }
             }
             Due::Run(run) => {
@@ -132,15 +132,15 @@ impl Keeper {
         })
     }
 
-    /// What an attempt that we lost has changed is seen once nothing of it is left.
-    fn bury(&mut self, fence: Fence) {
+    /// The changes of an attempt that we lost are seen once nothing of it is left.
+    fn end_leftovers(&mut self, fence: Fence) {
         let handed = self.state.running().is_some_and(|running| match running.stage {
             Stage::Working { .. } => true,
             Stage::Stopping { handed, .. } => handed,
             Stage::Starting { .. } | Stage::Resting { .. } => false,
         });
         let (ports, snapshots) = (self.engine.runner_ports(), handed.then(|| self.snapshots(fence)));
-        let runner = Runner::burial(ports, self.agent(), fence, self.session, snapshots);
+        let runner = Runner::cleanup(ports, self.agent(), fence, self.session, snapshots);
         self.outside = Outside::Attempt(Box::new(RunningAttempt::bare(runner)));
     }
 
@@ -182,7 +182,7 @@ impl Keeper {
         Ok(RunningAttempt::new(runner, preface, handover, fork))
     }
 
-    /// How long a message that may be a command waits until the agent has listed its commands.
+    /// The longest that a message that may be a command waits until the agent has listed its commands.
     fn commands_wait(&self, agent: &dyn Agent, text: &str) -> Option<Duration> {
         let waits = text.starts_with('/')
             && agent.abilities().commands
@@ -190,7 +190,7 @@ impl Keeper {
         waits.then_some(self.engine.limits().commands_wait)
     }
 
-    /// How the person is called whose session this is.
+    /// The handle of the person whose session this is.
     async fn owner(&self) -> Result<String, Stop> {
         let found = self.engine.store().session(self.session).await?;
         let Some((record, _)) = found else { return Ok(String::new()) };
@@ -202,7 +202,7 @@ impl Keeper {
         Ok(words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default())
     }
 
-    /// How this attempt is started, for people, if it is not as the one before.
+    /// The story of this attempt's start, for people, if it is not as the one before.
     fn launched(&mut self, agent: &dyn Agent, launch: &Launch) -> Option<Entry> {
         let setup = agent.setup();
         let story = Story::Launch(LaunchForm {
@@ -272,7 +272,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// What people are told of who has what this session waits for.
+    /// The holder of what this session waits for, in words for people.
     pub(super) async fn holder_of(&self, claim: &Claim) -> Result<Option<String>, Stop> {
         let directory = &self.scope.directory;
         if *claim != Claim::directory(directory) {

@@ -1,4 +1,4 @@
-//! What one step of a keeper will write, before it is written.
+//! The plan of one step of a keeper, before it is written.
 //!
 //! A plan is made from the state and the news alone; if the store refuses it, it is thrown away and made again. The
 //! keeper's state changes only when the plan is durable.
@@ -18,19 +18,19 @@ use store::{
     RuleEffect, RuleRow, StoredEntry, StoredFact, Verdict,
 };
 
-/// What a step is made from.
+/// The news that a step is made from.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct StepInput {
     pub(super) rows: Vec<InboxRow>,
     pub(super) stories: Vec<Entry>,
     pub(super) approvals: Vec<NewApproval>,
     pub(super) reports: Vec<(Fence, Report)>,
     pub(super) stale: Vec<(Fence, ReportKind)>,
-    /// What was asked of the outside and has come back.
+    /// The errands that have come back.
     pub(super) returns: Vec<(Errand, Return)>,
-    /// What somebody looked up outside, and wants to hear whether it still counts.
+    /// The lookups of somebody outside, and wants to hear whether it still counts.
     pub(super) confirmations: Vec<Confirmation>,
-    /// What people are told if a turn has to wait for what others have.
+    /// The words for people if a turn has to wait for what others have.
     pub(super) crowded_by: Option<String>,
     /// Messages whose senders lost the right to say them.
     pub(super) revoked: Vec<MessageId>,
@@ -54,13 +54,13 @@ pub(super) struct NewApproval {
     pub(super) fence: Fence,
     pub(super) approval: kernel::ApprovalId,
     pub(super) terms: ApprovalTerms,
-    /// What it says.
+    /// Its words.
     pub(super) story: Entry,
-    /// What is answered without asking anybody.
+    /// The answer without asking anybody.
     pub(super) answer: Option<(Answer, Answerer)>,
 }
 
-/// What a step will write.
+/// The writes of a step.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) facts: Vec<NewFact>,
@@ -75,13 +75,13 @@ pub(super) struct Plan {
     asked: Vec<kernel::ApprovalId>,
     starts: Option<(MessageId, PersonId)>,
     rules: Vec<RuleRow>,
-    /// What nobody asked us to do.
+    /// The acts that nobody asked us for.
     pub(super) own_acts: Vec<(&'static str, Option<MessageId>)>,
     /// Of what somebody looked up, in order: whether it counts.
     fresh: Vec<bool>,
 }
 
-impl News {
+impl StepInput {
     /// Tells those who looked something up whether it counts.
     pub(super) fn answer_confirmations(&mut self, plan: &Plan) {
         for (confirmation, fresh) in self.confirmations.drain(..).zip(&plan.fresh) {
@@ -97,7 +97,7 @@ impl Plan {
 }
 
 impl Keeper {
-    pub(super) fn plan(&self, news: &News, slot: Slot) -> Plan {
+    pub(super) fn plan(&self, news: &StepInput, slot: Slot) -> Plan {
         let mut plan = Planning::new(self, slot, news.crowded_by.clone());
         plan.chore_slot = self.chore_slot(news);
         if !self.state.is_opened() {
@@ -215,7 +215,7 @@ struct Planning {
     rules: Vec<RuleRow>,
     own_acts: Vec<(&'static str, Option<MessageId>)>,
     fresh: Vec<bool>,
-    /// What is wanted is held by others, as far as the store has said.
+    /// True if what is wanted is held by others, as far as the store has said.
     is_taken: bool,
     crowded_by: Option<String>,
 }
@@ -317,7 +317,7 @@ impl Planning {
         self.verdicts.push((over.row.id, over.verdict.clone()));
     }
 
-    /// What it says comes before the fact it is asked with, so that whoever follows knows the words when it is open.
+    /// Its words come before the fact it is asked with, so that whoever follows knows the words when it is open.
     fn approval(&mut self, new: &NewApproval) {
         let NewApproval { fence, approval, terms, story, answer } = new;
         self.facts.push(NewFact { at: self.given.now, cause: Cause::Runner, entry: story.clone() });
@@ -346,7 +346,7 @@ impl Planning {
         }
     }
 
-    /// What was to be said into a turn that is over, and has not left us, waits for one of its own.
+    /// Words that were to be said into a turn that is over, and has not left us, waits for one of its own.
     fn miss(&mut self, runner: Option<&Runner>, fence: Fence) {
         let Some(runner) = runner.filter(|runner| runner.fence == fence) else { return };
         let steered = self.after.running().into_iter().flat_map(|running| &running.steered);
@@ -374,7 +374,7 @@ impl Planning {
         }
     }
 
-    /// What people are told when a turn has to wait for what others have.
+    /// The words for people when a turn has to wait for what others have.
     fn waits_for(&self, fact: &Fact) -> Option<Entry> {
         let (Fact::Crowded { .. }, Some(text)) = (fact, &self.crowded_by) else { return None };
         Some(Story::Notice { text }.entry(Turn(0)))
@@ -430,7 +430,7 @@ pub(super) fn unfinished(state: &Session) -> BTreeSet<MessageId> {
     state.queue().iter().map(|waiting| waiting.message).chain(running).collect()
 }
 
-/// What this person has said that is not final.
+/// The messages of this person that are not final.
 pub(super) fn said_by(state: &Session, rows: &[InboxRow], person: PersonId) -> Vec<MessageId> {
     let running = state.running().into_iter().flat_map(|running| running.said_by(person));
     let waiting = state.queue().iter().filter(|waiting| waiting.by == person).map(|waiting| waiting.message);
@@ -443,7 +443,7 @@ pub(super) fn said_by(state: &Session, rows: &[InboxRow], person: PersonId) -> V
     waiting.chain(running).chain(said).collect()
 }
 
-/// What of this nobody asked for: it is in the audit as the engine's own. `before` is the session as it was.
+/// The part of this that nobody asked for: it is in the audit as the engine's own. `before` is the session as it was.
 fn own_act(fact: &Fact, before: &Session) -> Option<(&'static str, Option<MessageId>)> {
     let running = before.running().map(|running| running.message);
     match fact {
@@ -472,7 +472,7 @@ pub(super) fn stored(number: Number, fact: NewFact) -> StoredFact {
     StoredFact { number, at: fact.at, cause: fact.cause, entry }
 }
 
-/// Whether an attempt is over with this.
+/// True if an attempt is over with this.
 fn is_last(report: &Report) -> bool {
     match report {
         Report::Finished { .. } | Report::Failed(_) | Report::Stopped | Report::Lost => true,
@@ -482,7 +482,7 @@ fn is_last(report: &Report) -> bool {
     }
 }
 
-/// What people are told when the next attempt begins a new conversation: the agent will not know what was said before.
+/// The words for people when the next attempt begins a new conversation: the agent will not know what was said before.
 fn begins_anew(fact: &Fact) -> Option<Entry> {
     let Fact::AttemptFailed { turn, failure: Failure::Gone, .. } = fact else { return None };
     let text = "the agent had not kept the interrupted conversation; it starts anew";

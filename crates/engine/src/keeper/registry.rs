@@ -19,7 +19,7 @@ const UNFINISHED_PAGE: usize = 256;
 /// The keepers of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Keepers {
-    /// Whether the node goes down.
+    /// True if the node goes down.
     is_closing: AtomicBool,
     /// Tells keepers so, in the order in which they began to listen: a story that is told again is the same one.
     closing: Notify,
@@ -30,7 +30,7 @@ pub(crate) struct Keepers {
 #[derive(Debug, Default)]
 struct Kept {
     bells: BTreeMap<SessionId, Arc<Bell>>,
-    /// What was looked up outside for a session, for its keeper to say whether it counts.
+    /// The lookups outside for a session, for its keeper to say whether it counts.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
 }
 
@@ -49,7 +49,7 @@ impl Confirmation {
     }
 }
 
-/// How a keeper is rung.
+/// The bell by which a keeper is rung.
 #[derive(Debug, Default)]
 struct Bell {
     rung: AtomicBool,
@@ -83,7 +83,7 @@ impl Keepers {
         self.kept().bells.len()
     }
 
-    /// What was looked up for this session.
+    /// The lookups for this session.
     pub(super) fn confirmations(&self, session: SessionId) -> Vec<Confirmation> {
         self.kept().confirmations.remove(&session).unwrap_or_default()
     }
@@ -213,7 +213,7 @@ impl Keepership {
         }
     }
 
-    /// Whether somebody has rung since this was last asked.
+    /// True if somebody has rung since this was last asked.
     pub(super) fn was_rung(&self) -> bool {
         self.bell.rung.swap(false, Ordering::AcqRel)
     }
@@ -228,7 +228,7 @@ impl Keepership {
         }
     }
 
-    /// Whether the node goes down.
+    /// True if the node goes down.
     pub(super) fn is_closing(&self) -> bool {
         self.engine.keepers().is_closing()
     }

@@ -8,7 +8,7 @@ use store::{AuditQuery, AuditRow, ChainHead, ChainKey, chain};
 /// Entries that are verified at once.
 const PAGE: usize = 1_000;
 
-/// Which entries are wanted.
+/// The choice of entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditWish {
     /// At this moment or later.
@@ -25,10 +25,10 @@ pub struct AuditWish {
     pub limit: usize,
 }
 
-/// What came of verifying an org's chain.
+/// The result of verifying an org's chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
-    /// How many entries are as they were sealed, from the first on.
+pub struct ChainCheck {
+    /// The number of entries that are as they were sealed, from the first on.
     pub entries: u64,
     /// The last of them. Kept elsewhere, it proves later that nothing before it was changed.
     pub head: ChainHead,
@@ -43,7 +43,7 @@ pub struct Broken {
     pub number: u64,
     /// The entry that was found there.
     pub entry: Option<u64>,
-    /// What is wrong, for people.
+    /// The fault, for people.
     pub why: &'static str,
 }
 
@@ -58,12 +58,12 @@ impl People {
 
     /// Makes every seal of the org's chain again and compares. Whoever changed, took out or put in an entry without the
     /// key cannot have made the seals that follow.
-    pub async fn verify_audit(&self, by: &Principal) -> Result<Verified, PeopleError> {
+    pub async fn verify_audit(&self, by: &Principal) -> Result<ChainCheck, PeopleError> {
         may(by, OrgAct::Audit)?;
         // What is sealed from here on may be read or not; what was sealed before must be there.
         let end = self.ports.store.chain_head(by.org).await?;
         let key = self.seal.chain_key();
-        let mut verified = Verified { entries: 0, head: ChainHead::default(), broken: None };
+        let mut verified = ChainCheck { entries: 0, head: ChainHead::default(), broken: None };
         loop {
             let page = self.ports.store.sealed(by.org, verified.head.number, PAGE).await?;
             for row in &page {
@@ -85,7 +85,7 @@ impl People {
     }
 }
 
-/// Whether the row is the next of the chain; then it is the head.
+/// True if the row is the next of the chain; then it is the head.
 fn compare(key: &ChainKey, head: &mut ChainHead, row: &AuditRow, end: ChainHead) -> Option<Broken> {
     let (number, entry) = (head.number + 1, Some(row.entry));
     let broken = |why| Some(Broken { number, entry, why });

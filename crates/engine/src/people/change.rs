@@ -6,9 +6,9 @@ use crate::{AccessError, ConflictError, People, PeopleError, Trace};
 use kernel::people::may_ask;
 use kernel::{OrgAct, Principal, authorize_rule};
 use serde::Serialize;
-use store::{NewChange, Outcome, PeopleChange, StoreError};
+use store::{NewChange, PeopleChange, StoreError, WriteOutcome};
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changed {
     Now,
@@ -42,19 +42,19 @@ impl People {
         let new = NewChange { change, key, trail };
         let (ports, by) = (self.ports.clone(), by.clone());
         // Whoever hangs up does not keep others from hearing of it.
-        let outcome = self.ports.surely(async move {
+        let outcome = self.ports.uncancelled(async move {
             let outcome = ports.store.change(by, new).await;
-            if let Ok(Outcome::Done(())) | Err(StoreError::Unknown(_)) = outcome {
+            if let Ok(WriteOutcome::Done(())) | Err(StoreError::Unknown(_)) = outcome {
                 ports.rights_changed();
             }
             ports.audited();
             outcome
         });
         match outcome.await? {
-            Outcome::Done(()) => Ok(Changed::Now),
-            Outcome::Repeated(()) => Ok(Changed::Before),
-            Outcome::Conflict => Err(ConflictError::KeyReused.into()),
-            Outcome::Refused(why) => Err(why.into()),
+            WriteOutcome::Done(()) => Ok(Changed::Now),
+            WriteOutcome::Repeated(()) => Ok(Changed::Before),
+            WriteOutcome::Conflict => Err(ConflictError::KeyReused.into()),
+            WriteOutcome::Refused(why) => Err(why.into()),
         }
     }
 
@@ -75,13 +75,13 @@ impl People {
         Err(refused)
     }
 
-    /// Whether they could make such a change at all: for whoever has to do something costly before it.
+    /// Checks that they could make such a change at all: for whoever has to do something costly before it.
     pub(super) fn may_ask(&self, by: &Principal, change: &PeopleChange) -> Result<(), PeopleError> {
         may_ask(by, change).map_err(PeopleError::from)
     }
 }
 
-/// Whether they may do this with their org.
+/// Checks that they may do this with their org.
 pub(crate) fn may(by: &Principal, act: OrgAct) -> Result<(), AccessError> {
     authorize_rule(by, act, ()).map(drop).map_err(|denied| AccessError::denied(denied, "org"))
 }

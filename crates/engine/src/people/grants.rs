@@ -1,4 +1,4 @@
-//! What is given on sessions and agents, and to whom; and handing sessions over.
+//! Grants on sessions and agents; and handing sessions over.
 
 use super::change::may;
 use crate::{AccessError, ConflictError, People, PeopleError, Trace};
@@ -6,7 +6,7 @@ use kernel::{Act, Grant, Grantee, OrgAct, PersonId, Principal, SessionId, author
 use store::{GrantRow, PeopleChange, Resource, grantee_text};
 
 impl People {
-    /// What was given on it. Of a session whoever manages it sees that, of an agent an admin.
+    /// The grants on it. Of a session whoever manages it sees that, of an agent an admin.
     pub async fn grants(&self, by: &Principal, on: Resource) -> Result<Vec<GrantRow>, PeopleError> {
         let denied = |denied| AccessError::denied(denied, "session");
         match &on {
@@ -78,7 +78,7 @@ impl People {
         self.change(by, PeopleChange::HandOverAll { from, to }, body, &trace).await.map(drop)
     }
 
-    /// What is given on an agent that is not there would count when one of that name comes.
+    /// A grant on an agent that is not there would count when one of that name comes.
     fn known_agent(&self, by: &Principal, agent: &str) -> Result<(), PeopleError> {
         if self.roster.agents().contains_key(agent) {
             return Ok(());

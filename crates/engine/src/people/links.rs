@@ -5,15 +5,15 @@ use crate::{People, PeopleError, Trace};
 use kernel::{Moment, PersonId, Principal};
 use store::{LoginRow, NewLink, PeopleChange};
 
-/// How long a link is good that somebody makes for themselves.
+/// The time for which a link is good that somebody makes for themselves.
 const OWN_LINK_MS_MAX: u64 = 10 * 60 * 1_000;
-/// How long one is good that somebody else made for them: it has to reach them first.
+/// The time for which one is good that somebody else made for them: it has to reach them first.
 const INVITE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// A link on its way to whoever it is for. It is shown once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSecret {
-    /// What stands in it.
+    /// The secret in it.
     pub secret: Secret,
     /// Until when it works.
     pub expires: Moment,

@@ -1,4 +1,4 @@
-//! Who there is, what they may do, and every way in which that changes.
+//! People, their rights, and every way in which those change.
 //!
 //! The rules are `kernel::people`'s. `change` is the only way to the store's own `change`; the others are what
 //! people can wish: `persons`, `groups`, `grants`, `roots`, `rules`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
@@ -21,7 +21,7 @@ mod tokens;
 mod uses;
 mod vouched;
 
-pub use audit::{AuditWish, Broken, Verified};
+pub use audit::{AuditWish, Broken, ChainCheck};
 pub use links::LinkSecret;
 pub use orgs::MakeOrg;
 pub use passwords::PASSWORD_LENGTH;
@@ -39,20 +39,20 @@ pub(crate) use uses::{Uses, write_uses_down};
 
 use crate::engine_ports::EnginePorts;
 use crate::roster::Roster;
-use crate::{AccessError, Ground, InvalidError, PeopleError, Seal, Wall};
+use crate::{AccessError, Ground, InvalidError, PeopleError, Seal, WallProver};
 use kernel::{PersonId, Principal};
 use std::sync::Arc;
 use store::{NewOrg, TokenRow};
 use tokio::sync::watch;
 
-/// How long a name of a person, a group or a credential may be: 200 characters, whatever they are.
+/// The longest that a name of a person, a group or a credential may be: 200 characters, whatever they are.
 pub const NAME_BYTES_MAX: usize = 800;
-/// How long a handle or the name of an org may be.
+/// The longest that a handle or the name of an org may be.
 const HANDLE_BYTES_MAX: usize = 64;
 /// As long as an e-mail address can be: 254 characters, whatever they are.
 const EMAIL_BYTES_MAX: usize = 1_016;
 
-/// Who there is, and who may do what. Cheap to clone.
+/// People, and who may do what. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct People {
     pub(crate) ports: Arc<EnginePorts>,
@@ -60,7 +60,7 @@ pub struct People {
     pub(crate) rights_cache: Arc<RightsCache>,
     pub(crate) ground: Arc<dyn Ground>,
     pub(crate) seal: Arc<dyn Seal>,
-    pub(crate) wall: Arc<dyn Wall>,
+    pub(crate) wall: Arc<dyn WallProver>,
     pub(crate) passwords: Arc<Passwords>,
     pub(crate) uses: Arc<Uses>,
 }
@@ -89,12 +89,12 @@ impl People {
         Ok(now.ok_or(AccessError::Unauthenticated)?)
     }
 
-    /// How somebody of the caller's org is called, for names beside ids. None if there is nobody of this id.
+    /// The handle of somebody of the caller's org, for names beside ids. None if there is nobody of this id.
     pub async fn handle_of(&self, by: &Principal, person: PersonId) -> Result<Option<String>, PeopleError> {
         Ok(self.rights_cache.handle_of(by, person).await?)
     }
 
-    /// Whether people are let in although nothing keeps their agents apart.
+    /// True if people are let in although nothing keeps their agents apart.
     pub fn trusts_everyone(&self) -> bool {
         self.rights_cache.trusts_everyone()
     }

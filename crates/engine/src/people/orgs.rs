@@ -9,7 +9,7 @@ use store::{NewOrg, OrgRow, OrgSettings, PeopleChange};
 /// An org to be made, and who owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakeOrg {
-    /// How it is called in `ORG/NAME`.
+    /// Its name in `ORG/NAME`.
     pub name: String,
     /// The owner's handle.
     pub handle: String,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use store::PeopleChange;
 use tokio::sync::Semaphore;
 
-/// How many characters a password may have.
+/// The number of characters that a password may have.
 pub const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 /// Passwords that are worked on at once.
 const AT_ONCE_MAX: usize = 2;
@@ -22,7 +22,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 /// KiB, passes and lanes of one hash.
 const COST: (u32, u32, u32) = (19_456, 2, 1);
 const SALT_BYTES: usize = 16;
-/// What is compared when there is nothing to compare with. The same cost, and the hash of no known password.
+/// The hash that is compared when there is nothing to compare with. The same cost, and the hash of no known password.
 const NOBODYS: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -40,7 +40,7 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// Whether it is this password. Takes as long if there is none.
+    /// True if it is this password. Takes as long if there is none.
     pub(super) async fn is(&self, password: String, kept: Option<String>) -> Result<bool, UnavailableError> {
         self.compared.fetch_add(1, Ordering::Relaxed);
         let fits = password.chars().nth(*PASSWORD_LENGTH.end()).is_none();
@@ -52,7 +52,7 @@ impl Passwords {
         Ok(is.await? && fits)
     }
 
-    /// What is kept of a password.
+    /// The hash that is kept of a password.
     async fn hash(&self, password: String, salt: [u8; 32]) -> Result<String, UnavailableError> {
         let hashed = self.work(move || {
             let hash = argon2().hash_password_with_salt(password.as_bytes(), &salt[..SALT_BYTES]);
@@ -83,7 +83,7 @@ fn argon2() -> Argon2<'static> {
 }
 
 impl People {
-    /// How many passwords were compared since the start.
+    /// The number of passwords that were compared since the start.
     pub fn passwords_compared(&self) -> u64 {
         self.passwords.compared.load(Ordering::Relaxed)
     }
@@ -113,8 +113,8 @@ impl People {
         changed.map(drop)
     }
 
-    /// What is kept of the new one; and the standing under which they proved that they know the old one. Whoever was let in by
-    /// the old one and has changed it meanwhile has changed that: it was another password that was proved.
+    /// The hash of the new one; and the standing under which they proved that they know the old one. Whoever was let in
+    /// by the old one and has changed it meanwhile has changed that: it was another password that was proved.
     async fn checked_password(
         &self,
         by: &Principal,

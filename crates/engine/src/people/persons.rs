@@ -9,14 +9,14 @@ use store::{NewPerson, OrgRow, PeopleChange, PersonRow};
 /// Somebody to be let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddPerson {
-    /// How they are called in addresses.
+    /// Their name in addresses.
     pub handle: String,
     pub name: Option<String>,
     pub email: Option<String>,
     pub role: Role,
 }
 
-/// What of somebody is to be otherwise. What is none stays as it is.
+/// A change of somebody. A field that is none stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PersonChange {
     pub name: Option<String>,
@@ -24,7 +24,7 @@ pub struct PersonChange {
     pub role: Option<Role>,
 }
 
-/// Who is asking.
+/// The person who is asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeView {
     pub person: PersonRow,
@@ -34,7 +34,7 @@ pub struct MeView {
 }
 
 impl People {
-    /// Who is asking, and what they may do.
+    /// The person who is asking, and their rights.
     pub async fn me(&self, by: &Principal) -> Result<MeView, PeopleError> {
         authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, "person"))?;
         self.myself(by).await
@@ -112,7 +112,7 @@ impl People {
         WallNow((!proof.proved).then_some(proof.findings))
     }
 
-    /// Whether agents are kept from what is not theirs, tried out now.
+    /// The proof that agents are kept from what is not theirs, tried out now.
     pub async fn wall_proof(&self, by: &Principal) -> Result<crate::Proof, PeopleError> {
         may(by, OrgAct::Rules)?;
         Ok(self.wall.prove().await)
@@ -156,7 +156,7 @@ impl People {
     }
 }
 
-/// What was found when it was tried whether agents are walled off: none if they are.
+/// The findings when it was tried whether agents are walled off: none if they are.
 pub(super) struct WallNow(Option<Vec<String>>);
 
 impl WallNow {

@@ -13,9 +13,9 @@ use std::time::Duration;
 use store::{OrgSettings, SessionRow, StoreError};
 use tokio::time::Instant;
 
-/// How often a watcher looks whether it may still watch. With `YOUNG`, less than a second.
+/// The time between two looks of a watcher whether it may still watch. With `YOUNG`, less than a second.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(600);
-/// How long an answer is shared.
+/// The time for which an answer is shared.
 const YOUNG: Duration = Duration::from_millis(300);
 /// Answers of each sort; beyond them we begin anew.
 const KNOWN_MAX: usize = 4_096;
@@ -24,27 +24,27 @@ const KNOWN_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct RightsCache {
     ports: Arc<EnginePorts>,
-    /// Whether people are let in although nothing keeps their agents apart.
+    /// True if people are let in although nothing keeps their agents apart.
     trust_everyone: bool,
-    principals: Young<TokenId, Option<Principal>>,
-    records: Young<SessionId, Option<Record>>,
-    settings: Young<OrgId, OrgSettings>,
-    crowded: Young<(), bool>,
+    principals: ExpiringMap<TokenId, Option<Principal>>,
+    records: ExpiringMap<SessionId, Option<Record>>,
+    settings: ExpiringMap<OrgId, OrgSettings>,
+    crowded: ExpiringMap<(), bool>,
     /// Handles never change.
     handles: Mutex<BTreeMap<(OrgId, PersonId), String>>,
 }
 
 /// Answers of one sort.
 #[derive(Debug)]
-struct Young<K, V>(Mutex<BTreeMap<K, (u64, Instant, V)>>);
+struct ExpiringMap<K, V>(Mutex<BTreeMap<K, (u64, Instant, V)>>);
 
-impl<K, V> Default for Young<K, V> {
+impl<K, V> Default for ExpiringMap<K, V> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Ord, V: Clone> Young<K, V> {
+impl<K: Ord, V: Clone> ExpiringMap<K, V> {
     fn young(&self, key: &K, rights: u64) -> Option<V> {
         let known = self.known();
         let (since, at, value) = known.get(key)?;
@@ -68,8 +68,9 @@ impl<K: Ord, V: Clone> Young<K, V> {
 
 impl RightsCache {
     pub(crate) fn new(ports: Arc<EnginePorts>, trust_everyone: bool) -> Self {
-        let (principals, records, settings) = (Young::default(), Young::default(), Young::default());
-        let (crowded, handles) = (Young::default(), Mutex::default());
+        let (principals, records, settings) =
+            (ExpiringMap::default(), ExpiringMap::default(), ExpiringMap::default());
+        let (crowded, handles) = (ExpiringMap::default(), Mutex::default());
         Self { ports, trust_everyone, principals, records, settings, crowded, handles }
     }
 
@@ -90,7 +91,7 @@ impl RightsCache {
         Ok(now)
     }
 
-    /// Whether they may still read this session.
+    /// True if they may still read this session.
     pub(crate) async fn may_still_read(&self, by: &Principal, session: SessionId) -> Result<(), ViewError> {
         let by = self.refreshed(by).await?.ok_or(AccessError::Unauthenticated)?;
         let rights = self.ports.rights_now();
@@ -107,7 +108,7 @@ impl RightsCache {
         Ok(readable(&by, &record, "session")?)
     }
 
-    /// What the org decides for itself.
+    /// The settings of the org.
     pub(crate) async fn settings_of(&self, org: OrgId) -> Result<OrgSettings, StoreError> {
         let rights = self.ports.rights_now();
         if let Some(settings) = self.settings.young(&org, rights) {
@@ -118,8 +119,8 @@ impl RightsCache {
         Ok(settings)
     }
 
-    /// Whether agents are not to be started without a wall: more than one person can come in here, and nobody has said that
-    /// all of them are trusted. What was proved when they were let in may not be so any more.
+    /// True if agents are not to be started without a wall: more than one person can come in here, and nobody has said
+    /// that all of them are trusted. What was proved when they were let in may not be so any more.
     pub(crate) async fn needs_wall(&self) -> Result<bool, StoreError> {
         if self.trusts_everyone() {
             return Ok(false);
@@ -133,7 +134,7 @@ impl RightsCache {
         Ok(people > 1)
     }
 
-    /// How somebody of the caller's org is called, for names beside ids. None if there is nobody of this id.
+    /// The handle of somebody of the caller's org, for names beside ids. None if there is nobody of this id.
     pub(crate) async fn handle_of(
         &self,
         by: &Principal,

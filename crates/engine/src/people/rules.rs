@@ -40,8 +40,8 @@ impl People {
         Ok(found.is_some_and(|(record, _)| grant_of(by, &record).is_some()))
     }
 
-    /// Whether whoever made it has not lost the right to make it. A yes counts only as long; a no, or whom to ask, goes on:
-    /// without it something would be open that somebody closed.
+    /// True if whoever made it has not lost the right to make it. A yes counts only as long; a no, or whom to ask, goes
+    /// on: without it something would be open that somebody closed.
     pub async fn rule_counts(&self, org: OrgId, row: &RuleRow) -> Result<bool, StoreError> {
         if row.effect != RuleEffect::Allow {
             return Ok(true);
@@ -110,7 +110,7 @@ impl People {
     }
 }
 
-/// What makes two wishes for a rule the same: everything but its id.
+/// The body that makes two wishes for a rule the same: everything but its id.
 fn rule_body(rule: &RuleRow) -> impl Serialize + use<> {
     let RuleRow { agent, tool, directory, session, effect, until, .. } = rule.clone();
     let effect = match effect {

@@ -36,7 +36,7 @@ impl Secret {
         &self.0
     }
 
-    /// What is stored of it.
+    /// The hash that is stored of it.
     pub fn hash(&self) -> [u8; 32] {
         hash_of(&self.0)
     }
@@ -48,7 +48,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What is stored of a secret that somebody came with.
+/// The hash that is stored of a secret that somebody came with.
 pub fn hash_of(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }

@@ -1,4 +1,4 @@
-//! How somebody comes in: by their password or by a link. Those for whom an identity provider vouches are in `vouched`.
+//! Signing in by a password or by a link. Those for whom an identity provider vouches are in `vouched`.
 //!
 //! Whoever is not let in hears one and the same, whatever was wrong, after the same work.
 
@@ -9,7 +9,7 @@ use kernel::{Moment, OrgId, PersonId, TokenId};
 use store::{AuditEntry, LoginRow, Purpose, SignedIn, TokenRow};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// How long what somebody types to sign in may be: 400 characters, whatever they are.
+/// The longest that what somebody types to sign in may be: 400 characters, whatever they are.
 const TYPED_BYTES_MAX: usize = 1_600;
 
 /// Where somebody signs in.
@@ -17,7 +17,7 @@ const TYPED_BYTES_MAX: usize = 1_600;
 pub struct SignInFor {
     /// A browser or a terminal.
     pub purpose: Purpose,
-    /// What they call it.
+    /// Its name.
     pub name: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl People {
         Ok((secret, row))
     }
 
-    /// What was typed is not written down: it may be a password.
+    /// The typed text is not written down: it may be a password.
     pub(super) async fn not_let_in<T>(
         &self,
         login: Option<&LoginRow>,

@@ -17,9 +17,9 @@ const RENEWALS_MAX: usize = 4_096;
 /// A credential that somebody wants for a program of theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakeToken {
-    /// What they call it.
+    /// Its name.
     pub name: String,
-    /// What it is good for.
+    /// Its rights.
     pub rights: Rights,
     /// Until when it is good.
     pub expires: Option<Moment>,

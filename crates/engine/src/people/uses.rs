@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::StoreError;
 
-/// How often uses are written down.
+/// The time between two writes of uses.
 const WRITE_EVERY: Duration = Duration::from_secs(20);
 
 /// Uses that are not written down yet.

@@ -1,4 +1,4 @@
-//! How somebody comes in because an identity provider vouches for them.
+//! Signing in because an identity provider vouches for somebody.
 //!
 //! They are known by the provider's own name for them, and by nothing else. Whoever has none yet is found once, by an
 //! e-mail address that the provider has checked, or is let in as somebody new if the machine's person wants it so; from
@@ -11,9 +11,9 @@ use crate::{AddPerson, ConflictError, People, PeopleError, Trace};
 use kernel::{OrgId, PersonId, Principal, Role};
 use store::{NewLink, OrgRow, PeopleChange, StoreError};
 
-/// How many handles are tried for somebody new.
+/// The number of handles that are tried for somebody new.
 const HANDLES_MAX: usize = 20;
-/// What is left of a handle before a number is put behind it.
+/// The rest of a handle before a number is put behind it.
 const STEM_MAX: usize = 40;
 
 /// Somebody for whom an identity provider vouches.
@@ -25,11 +25,11 @@ pub struct Vouched {
     /// Only if the provider has checked that it is theirs.
     pub email: Option<String>,
     pub name: Option<String>,
-    /// What they would like to be called in addresses.
+    /// The name they would like to have in addresses.
     pub nickname: Option<String>,
     /// The org that they belong to, by its name; none is the first one of the machine.
     pub org: Option<String>,
-    /// What they are if they are new; none lets in nobody who was not invited.
+    /// Their role if they are new; none lets in nobody who was not invited.
     pub create: Option<Role>,
 }
 

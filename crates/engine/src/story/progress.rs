@@ -1,5 +1,5 @@
-//! What tools print while they run, gathered into few facts. A flood of it becomes a bounded number of them: the result
-//! says what came of the tool, and progress is only for whoever watches meanwhile.
+//! The output of tools while they run, gathered into few facts. A flood of it becomes a bounded number of them: the
+//! result says what came of the tool, and progress is only for whoever watches meanwhile.
 
 use super::Story;
 use kernel::Turn;
@@ -16,12 +16,12 @@ const ATTEMPT_BYTES_MAX: usize = 1024 * 1024;
 const CALL_FACTS_MAX: u32 = 256;
 /// Calls that print at the same time.
 const CALLS_MAX: usize = 64;
-/// How long something that was printed waits for more.
+/// The time for which something that was printed waits for more.
 const WAIT: Duration = Duration::from_secs(1);
 /// Stands where the rest was not kept.
 const CUT: char = '…';
 
-/// What the tools of one attempt have printed.
+/// The output of the tools of one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     calls: BTreeMap<String, Printed>,

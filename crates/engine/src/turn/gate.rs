@@ -2,7 +2,7 @@
 //! be a command, the agent has listed its commands. Each of these has an end.
 
 use super::AttemptOptions;
-use crate::changes::Before;
+use crate::changes::TreeBefore;
 use agent::AgentEvent;
 use kernel::Native;
 use std::pin::{Pin, pin};
@@ -11,23 +11,23 @@ use tokio::time::Instant;
 
 /// The look that goes on, or what it saw.
 enum Look {
-    Going(Pin<Box<dyn Future<Output = Before> + Send>>),
-    Over(Before),
+    Going(Pin<Box<dyn Future<Output = TreeBefore> + Send>>),
+    Over(TreeBefore),
 }
 
-/// Whether the agent is up.
+/// The state of the agent's coming up.
 enum Up {
     NotYet,
     /// It is, in this conversation, since then.
     Since(Instant, Option<Native>),
     /// It is, and the words were let through.
-    Told,
+    LetThrough,
 }
 
 pub(super) struct ReadyGate {
     look: Look,
     up: Up,
-    /// How long the words wait for the list of commands; none when it has come, or is not waited for.
+    /// The time for which the words wait for the list of commands; none when it has come, or is not waited for.
     commands_wait: Option<Duration>,
     is_late: bool,
 }
@@ -36,7 +36,7 @@ impl ReadyGate {
     pub(super) fn new(options: &AttemptOptions) -> Self {
         let look = match options.snapshots.clone() {
             Some(snapshots) => Look::Going(Box::pin(snapshots.before())),
-            None => Look::Over(Before::NoTree),
+            None => Look::Over(TreeBefore::NoTree),
         };
         Self { look, up: Up::NotYet, commands_wait: options.commands_wait, is_late: false }
     }
@@ -72,7 +72,7 @@ impl ReadyGate {
             tokio::time::sleep_until(since + wait).await;
             self.is_late = true;
         }
-        self.up = Up::Told;
+        self.up = Up::LetThrough;
         native
     }
 
@@ -82,22 +82,22 @@ impl ReadyGate {
         }
     }
 
-    pub(super) fn before(&self) -> &Before {
+    pub(super) fn before(&self) -> &TreeBefore {
         match &self.look {
-            Look::Going(_) => &Before::NoTree,
+            Look::Going(_) => &TreeBefore::NoTree,
             Look::Over(before) => before,
         }
     }
 
     pub(super) fn saw_tree(&self) -> bool {
-        *self.before() == Before::Tree
+        *self.before() == TreeBefore::Tree
     }
 
-    /// What people should read about what was waited for.
+    /// Notices for people about what was waited for.
     pub(super) fn notices(&self) -> Vec<String> {
         let unseen = match self.before() {
-            Before::Unseen(why) => Some(why.clone()),
-            Before::Tree | Before::NoTree => None,
+            TreeBefore::Unseen(why) => Some(why.clone()),
+            TreeBefore::Tree | TreeBefore::NoTree => None,
         };
         let late = "the agent did not list its commands in time: if this was one, it may be taken for words";
         unseen.into_iter().chain(self.is_late.then(|| late.to_owned())).collect()

@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::*;
 
-/// What is the matter with the disk. Nothing, at first.
+/// The faults of the disk. Nothing, at first.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// How long an append takes.
+    /// The time an append takes.
     pub(crate) append_ms: AtomicU64,
     /// The answer to the next append that ends a turn gets lost; the append does not.
     pub(crate) loses_end: Mutex<bool>,
-    /// What becomes of the next append that tells of a worktree.
+    /// The fate of the next append that tells of a worktree.
     pub(crate) loses_removal: Mutex<Option<Lost>>,
-    /// What becomes of the next session that is made.
+    /// The fate of the next session that is made.
     pub(crate) loses_create: Mutex<Option<Lost>>,
     /// The answer to the next take of replies gets lost; what it took is being sent by nobody.
     pub(crate) loses_take: Mutex<bool>,
-    /// How long it takes until we hear that a claim was refused.
+    /// The time until we hear that a claim was refused.
     pub(crate) refusal_ms: AtomicU64,
 }
 
-/// What gets lost of a write.
+/// The part of a write that gets lost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lost {
     /// All of it: the disk was never reached.
@@ -42,7 +42,7 @@ impl Disk {
         &self,
         by: std::sync::Arc<Principal>,
         new: Create,
-    ) -> Result<store::Outcome<SessionId, Rejection>, StoreError> {
+    ) -> Result<store::WriteOutcome<SessionId, Rejection>, StoreError> {
         let lost = self.faults.loses_create.lock().unwrap().take();
         match lost {
             Some(Lost::Write) => return Err(StoreError::Unknown("it never got there".to_owned())),
@@ -110,7 +110,7 @@ impl Wrap for Disk {
         &self,
         by: std::sync::Arc<Principal>,
         new: Create,
-    ) -> Reply<'_, store::Outcome<SessionId, Rejection>> {
+    ) -> Reply<'_, store::WriteOutcome<SessionId, Rejection>> {
         Box::pin(self.make(by, new))
     }
 }

@@ -130,7 +130,7 @@ async fn with_chat() -> (World, Arc<ChatService>) {
     (world, service)
 }
 
-/// What comes in through the door.
+/// A message that comes in through the door.
 fn through_door(world: &World, text: &str) -> Inbound {
     let to = To::Conversation(thread(1));
     let trace = Trace { door: "chat", schemes: SCHEMES, ..trace(None) };

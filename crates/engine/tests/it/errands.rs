@@ -1,4 +1,4 @@
-//! What is done outside between turns: it survives whoever does it, and what comes too late is recorded and not applied.
+//! Errands outside between turns: they survive whoever does it, and what comes too late is recorded and not applied.
 
 use crate::puppet::Puppet;
 use crate::scope::{enter, in_directory};
@@ -6,7 +6,7 @@ use crate::vocabulary::{of_type, stories};
 use crate::world::{World, state_and_why, trace};
 use agent::{AgentEvent, Trouble};
 use engine::{
-    AccessError, Granted, Look, ReceiptState, ScopeError, Scripts, Sight, UnavailableError, ViewError,
+    AccessError, Granted, Look, LookResult, ReceiptState, ScopeError, Scripts, UnavailableError, ViewError,
     WayInError,
 };
 use kernel::{Change, Epoch, ErrandKind, Fact, KeptWhy, Request, SessionId, To, Turn};
@@ -212,7 +212,7 @@ async fn a_diff_that_is_looked_up_while_the_scope_changes_is_stale() {
     let session = world.shop().await;
     let diff = Look::Diff { turn: Turn(1) };
     let seen = world.engine.views().look(&world.me, session, diff).await.unwrap();
-    assert!(matches!(seen, Sight::Diff(Some(_))), "{seen:?}");
+    assert!(matches!(seen, LookResult::Diff(Some(_))), "{seen:?}");
     world.grove.act_ms.store(5_000, Ordering::Relaxed);
     let looked = world.times("begin changes 1");
     let (engine, me) = (world.engine.clone(), world.me.clone());

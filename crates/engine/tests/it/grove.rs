@@ -13,9 +13,9 @@ use std::time::Duration;
 /// Everything under `/srv` and every worktree is a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Grove {
-    /// How long each act takes.
+    /// The time each act takes.
     pub(crate) act_ms: AtomicU64,
-    /// Whether nothing can be seen.
+    /// True if nothing can be seen.
     pub(crate) is_blind: AtomicBool,
     /// Files that were touched since, whatever is to be undone.
     pub(crate) trodden: Mutex<Vec<String>>,
@@ -28,7 +28,7 @@ pub(crate) struct Grove {
 }
 
 impl Grove {
-    /// What was done, in order. What was not carried through has no second note.
+    /// The acts, in order. One that was not carried through has no second note.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap().clone()
     }

@@ -23,8 +23,8 @@ mod worktrees;
 mod world;
 
 use engine::{
-    AccessError, ConflictError, Granted, IfNew, InvalidError, Limits, ReceiptState, StoredEntry, Told,
-    ViewError, WayInError,
+    AccessError, ConflictError, Granted, IfNew, InvalidError, Limits, ReceiptState, SessionUpdate,
+    StoredEntry, ViewError, WayInError,
 };
 use kernel::{Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Request, Role, To};
 use std::collections::BTreeSet;
@@ -212,7 +212,7 @@ async fn a_waiting_message_can_be_edited_held_released_moved_and_taken_back() {
     let a = world.say(to(), "a").await.unwrap().accepted.message;
     let b = world.say(to(), "b").await.unwrap().accepted.message;
     let c = world.say(to(), "c").await.unwrap().accepted.message;
-    let parts = vec![engine::Part::Text { text: "b2".to_owned() }];
+    let parts = vec![engine::MessagePart::Text { text: "b2".to_owned() }];
     let edit = |revision| world.engine.way_in().edit(&world.me, b, revision, &parts, trace(None));
     assert_eq!(edit(0).await, Ok(Granted::Done));
     assert_eq!(edit(0).await, Err(ConflictError::Changed.into()));
@@ -370,11 +370,11 @@ async fn a_watcher_hears_each_fact_once_and_live_words_at_their_place() {
     let (mut at, mut live) = (from.0, String::new());
     loop {
         match follow.next().await.expect("the stream goes on") {
-            Told::Live(words) => {
+            SessionUpdate::Live(words) => {
                 assert_eq!(words.offset as usize, live.len());
                 live.push_str(&words.text);
             }
-            Told::Fact(shared) => {
+            SessionUpdate::Fact(shared) => {
                 assert_eq!(shared.fact.number.0, at + 1);
                 at += 1;
                 if let engine::StoredEntry::Rule(Fact::TurnEnded { .. }) = shared.fact.entry {
@@ -395,13 +395,13 @@ async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
     let mut at = Number(0);
     while !slow.is_caught_up() {
         let told = tokio::time::timeout(Duration::from_millis(10), slow.next()).await;
-        if let Ok(Some(Told::Fact(shared))) = told {
+        if let Ok(Some(SessionUpdate::Fact(shared))) = told {
             at = shared.fact.number;
         }
     }
     // The first word after catching up is heard live; from then on the watcher is slow.
     world.talk(To::Session(first.session), "a").await;
-    if let Some(Told::Fact(shared)) = slow.next().await {
+    if let Some(SessionUpdate::Fact(shared)) = slow.next().await {
         at = shared.fact.number;
     }
     let flood = world.talk(To::Session(first.session), "!flood 8000000").await;
@@ -409,8 +409,8 @@ async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
     let mut cut = false;
     for _ in 0..10_000 {
         match slow.next().await {
-            Some(Told::Fact(shared)) => at = shared.fact.number,
-            Some(Told::Live(_)) => {}
+            Some(SessionUpdate::Fact(shared)) => at = shared.fact.number,
+            Some(SessionUpdate::Live(_)) => {}
             None => {
                 cut = true;
                 break;
@@ -421,7 +421,7 @@ async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
     let last = flood.row.last.unwrap();
     let mut back = world.engine.views().follow(&world.me, first.session, at).await.unwrap();
     while at < last {
-        if let Told::Fact(shared) = back.next().await.unwrap() {
+        if let SessionUpdate::Fact(shared) = back.next().await.unwrap() {
             assert_eq!(shared.fact.number, at.next());
             at = shared.fact.number;
         }
@@ -541,14 +541,14 @@ async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
     loop {
         let told = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
         match told.expect("nobody says that the turn is over") {
-            Some(Told::Fact(shared)) => {
+            Some(SessionUpdate::Fact(shared)) => {
                 assert_eq!(shared.fact.number, at.next());
                 at = shared.fact.number;
                 if matches!(shared.fact.entry, StoredEntry::Rule(Fact::TurnEnded { .. })) {
                     return;
                 }
             }
-            Some(Told::Live(_)) => {}
+            Some(SessionUpdate::Live(_)) => {}
             None => follow = world.engine.views().follow(&world.me, session, at).await.unwrap(),
         }
     }

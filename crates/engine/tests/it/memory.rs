@@ -1,11 +1,11 @@
-//! How an agent comes to know what was said before, what its turn changes, and what its words wait for.
+//! The ways an agent comes to know what was said before, what its turn changes, and what its words wait for.
 
 use crate::puppet::Puppet;
 use crate::scope::{enter, in_directory, set_agent};
 use crate::vocabulary::{of_type, stories};
 use crate::world::World;
 use agent::{Abilities, AgentEvent, MemoryMove};
-use engine::{Limits, ReceiptState, Sight};
+use engine::{Limits, LookResult, ReceiptState};
 use kernel::{ErrandKind, Fact, Native, Policy, Request, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,7 +108,7 @@ async fn a_list_that_nobody_has_given_yet_is_not_known_by_asking_for_it() {
     let session = said_to_puppet(&world, "the first").await;
     for look in [engine::Look::Commands, engine::Look::Models] {
         let seen = world.engine.views().look(&world.me, session, look).await;
-        assert!(matches!(seen, Ok(Sight::Commands(None) | Sight::Models(None))), "{seen:?}");
+        assert!(matches!(seen, Ok(LookResult::Commands(None) | LookResult::Models(None))), "{seen:?}");
     }
     let learned = |fact: &Fact| matches!(fact, Fact::Learned { .. });
     assert!(!world.rules(session).await.iter().any(learned), "a command still waits for the list");
@@ -128,11 +128,11 @@ async fn a_list_that_is_on_its_way_is_waited_for_and_not_for_ever() {
         (world.engine.views().look(&world.me, made.session, look).await.unwrap(), began.elapsed().as_secs())
     };
     let (seen, waited) = look(engine::Look::Commands).await;
-    assert!(matches!(&seen, Sight::Commands(Some(list)) if list[0].name == "review"), "{seen:?}");
+    assert!(matches!(&seen, LookResult::Commands(Some(list)) if list[0].name == "review"), "{seen:?}");
     assert!((2..=4).contains(&waited), "{waited}");
     assert_eq!(look(engine::Look::Commands).await, (seen, 0), "then it is there");
     // Another list does not come with it, and the one that has come is not taken for it.
-    assert_eq!(look(engine::Look::Models).await, (Sight::Models(None), 10));
+    assert_eq!(look(engine::Look::Models).await, (LookResult::Models(None), 10));
     let learned = world.rules(made.session).await.into_iter().filter_map(|fact| match fact {
         Fact::Learned { kind, .. } => Some(kind),
         _ => None,
@@ -141,7 +141,7 @@ async fn a_list_that_is_on_its_way_is_waited_for_and_not_for_ever() {
     // Where nothing is under way there is nothing to wait for.
     world.ask(Request::Stop { message: made.message }).await.unwrap();
     world.settled(made.message).await;
-    assert_eq!(look(engine::Look::Models).await, (Sight::Models(None), 0));
+    assert_eq!(look(engine::Look::Models).await, (LookResult::Models(None), 0));
 }
 
 #[tokio::test(start_paused = true)]

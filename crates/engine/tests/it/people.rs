@@ -5,7 +5,7 @@ use crate::vocabulary::world_of;
 use crate::world::{World, conversation, state_and_why, trace};
 use engine::{
     AccessError, AddPerson, ConflictError, Follow, IfNew, Limits, MakeOrg, OrgSettings, PeopleError,
-    PersonChange, ReceiptState, Resource, RootRow, Told, WayInError,
+    PersonChange, ReceiptState, Resource, RootRow, SessionUpdate, WayInError,
 };
 use kernel::{Fact, Grant, Grantee, Number, Policy, Principal, Request, Right, Role, SessionId, StopWhy, To};
 use std::sync::atomic::Ordering;
@@ -429,7 +429,7 @@ async fn a_right_that_somebody_gets_while_they_watch_is_heard_and_ends_nothing()
     let queued = queued(said, bob.person);
     let told = tokio::time::timeout(Duration::from_secs(5), async {
         while let Some(told) = follow.next().await {
-            if let Told::Fact(shared) = told
+            if let SessionUpdate::Fact(shared) = told
                 && shared.fact.entry == engine::StoredEntry::Rule(queued.clone())
             {
                 return true;

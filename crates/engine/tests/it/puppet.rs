@@ -1,8 +1,8 @@
 //! An agent that says what a test wrote down, in each of its turns, and notes what was done with it.
 
 use agent::{
-    Abilities, About, Agent, AgentEvent, Answer, Buried, Choice, Found, Launch, Message, Reply, Running,
-    Setup, Steered, TreeName, Trouble, Verified,
+    Abilities, About, Agent, AgentEvent, Choice, EndedLeftovers, Launch, Message, Presence, QuestionAnswer,
+    Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-const GONE: Verified = Verified { killed: 0, gone: true };
+const GONE: TreeEnd = TreeEnd { killed: 0, gone: true };
 
 /// The agent. Copies share their notes.
 #[derive(Clone, Default)]
@@ -20,27 +20,27 @@ pub(crate) struct Puppet {
     pub(crate) says: Vec<AgentEvent>,
     pub(crate) setup: Setup,
     pub(crate) abilities: Abilities,
-    /// What it calls a new conversation.
+    /// Its name for a new conversation.
     pub(crate) native: Option<Native>,
-    /// How long after it is ready it lists a command; none if it never does.
+    /// The time after it is ready at which it lists a command; none if it never does.
     pub(crate) lists_ms: Option<u64>,
-    /// What it says to words that are added to its turn.
+    /// Its answer to words that are added to its turn.
     pub(crate) steers: Option<Result<Steered, Trouble>>,
-    /// How long asking for its version takes.
+    /// The time that asking for its version takes.
     pub(crate) look_ms: u64,
     pub(crate) notes: Arc<Notes>,
 }
 
-/// What was done with it.
+/// The notes of what was done with it.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) looks: AtomicUsize,
     pub(crate) launches: Mutex<Vec<Launch>>,
-    /// What it was handed, and when.
+    /// The words it was handed, and when.
     pub(crate) handed: Mutex<Vec<(String, Instant)>>,
-    /// What was added to its turns.
+    /// The words that were added to its turns.
     pub(crate) steered: Mutex<Vec<String>>,
-    pub(crate) answers: Mutex<Vec<(String, Answer)>>,
+    pub(crate) answers: Mutex<Vec<(String, QuestionAnswer)>>,
     pub(crate) released: Mutex<Vec<SessionId>>,
     pub(crate) closed: AtomicUsize,
 }
@@ -54,11 +54,11 @@ impl Agent for Puppet {
         self.abilities
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(async {
             let looks = self.notes.looks.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(self.look_ms)).await;
-            Found::Here { version: format!("1.{looks}") }
+            Presence::Here { version: format!("1.{looks}") }
         })
     }
 
@@ -76,8 +76,8 @@ impl Agent for Puppet {
         Box::pin(ready(Ok(Box::new(turn) as Box<dyn Running>)))
     }
 
-    fn bury(&self, _: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(ready(Ok(Buried { killed: 0 })))
+    fn end_leftovers(&self, _: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(ready(Ok(EndedLeftovers { killed: 0 })))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
@@ -127,12 +127,12 @@ impl Running for Turn {
         }
     }
 
-    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, question: &str, answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         self.notes.answers.lock().unwrap().push((question.to_owned(), answer));
         Box::pin(ready(Ok(())))
     }
 
-    fn stop(&mut self, _: u64) -> Reply<'_, Verified> {
+    fn stop(&mut self, _: u64) -> Reply<'_, TreeEnd> {
         self.events.push_back(AgentEvent::Died { detail: "stopped".to_owned(), verified: GONE });
         Box::pin(ready(GONE))
     }

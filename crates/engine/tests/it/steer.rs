@@ -1,4 +1,4 @@
-//! What is said while a turn runs: into it, instead of it, or after it; never twice, and never lost.
+//! Words while a turn runs: into it, instead of it, or after it; never twice, and never lost.
 
 use crate::puppet::Puppet;
 use crate::scope::in_directory;

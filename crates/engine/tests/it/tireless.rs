@@ -1,12 +1,12 @@
 //! An agent that always has something more to say, and says it at once.
 
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, Message, Reply, Running, Setup, TreeName,
-    Trouble, Verified,
+    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, Message, Presence, QuestionAnswer, Reply, Running,
+    Setup, TreeEnd, TreeName, Trouble,
 };
 use std::future::ready;
 
-/// What it says at a time: enough to be written down at once.
+/// The words it says at a time: enough to be written down at once.
 const WORDS_BYTES: usize = 8 * 1024;
 
 #[derive(Debug)]
@@ -21,8 +21,8 @@ impl Agent for Tireless {
         Abilities::default()
     }
 
-    fn look(&self) -> Reply<'_, Found> {
-        Box::pin(ready(Found::Here { version: "1".to_owned() }))
+    fn look(&self) -> Reply<'_, Presence> {
+        Box::pin(ready(Presence::Here { version: "1".to_owned() }))
     }
 
     fn setup(&self) -> Setup {
@@ -33,8 +33,8 @@ impl Agent for Tireless {
         Box::pin(ready(Ok(Box::new(Turn::Fresh) as Box<dyn Running>)))
     }
 
-    fn bury(&self, _: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(ready(Ok(Buried { killed: 0 })))
+    fn end_leftovers(&self, _: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        Box::pin(ready(Ok(EndedLeftovers { killed: 0 })))
     }
 }
 
@@ -46,7 +46,7 @@ enum Turn {
     Over,
 }
 
-const GONE: Verified = Verified { killed: 0, gone: true };
+const GONE: TreeEnd = TreeEnd { killed: 0, gone: true };
 
 impl Running for Turn {
     fn next(&mut self) -> Reply<'_, AgentEvent> {
@@ -67,11 +67,11 @@ impl Running for Turn {
         Box::pin(ready(Ok(())))
     }
 
-    fn answer(&mut self, _: &str, _: Answer) -> Reply<'_, Result<(), Trouble>> {
+    fn answer(&mut self, _: &str, _: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         Box::pin(ready(Ok(())))
     }
 
-    fn stop(&mut self, _: u64) -> Reply<'_, Verified> {
+    fn stop(&mut self, _: u64) -> Reply<'_, TreeEnd> {
         *self = Self::Over;
         Box::pin(ready(GONE))
     }

@@ -1,9 +1,11 @@
-//! What agents say of themselves and of their work becomes facts, in one vocabulary for all of them; and what is done
-//! with their processes when a session or the server goes.
+//! The words of agents about themselves and their work become facts, in one vocabulary for all of them; and what is
+//! done with their processes when a session or the server goes.
 
 use crate::puppet::Puppet;
 use crate::world::World;
-use agent::{About, AgentEvent, Answer, Change, Choice, Found, Progress, Setup, Step, Usage};
+use agent::{
+    About, AgentEvent, Choice, FileChangeKind, PlanStep, Presence, Progress, QuestionAnswer, Setup, Usage,
+};
 use engine::{
     ApprovalState, Granted, IfNew, Inbound, InvalidError, Limits, ReceiptState, StoredEntry, WayInError,
 };
@@ -74,14 +76,14 @@ fn asked(question: &str) -> AgentEvent {
 #[tokio::test(start_paused = true)]
 async fn everything_an_agent_says_becomes_a_fact() {
     let call = "c1".to_owned();
-    let step = |text: &str, progress| Step { text: text.to_owned(), progress };
+    let step = |text: &str, progress| PlanStep { text: text.to_owned(), progress };
     let puppet = speaking(vec![
         AgentEvent::ToolCall { call: call.clone(), tool: "shell".to_owned(), input: "ls".to_owned() },
         AgentEvent::ToolProgress { call: call.clone(), output: "a\n".to_owned() },
         AgentEvent::ToolProgress { call: call.clone(), output: "b\n".to_owned() },
         AgentEvent::ToolResult { call, output: "a b".to_owned(), failed: false },
         AgentEvent::Plan { steps: vec![step("look", Progress::Done), step("mend", Progress::Active)] },
-        AgentEvent::FileChanged { path: "src/a.rs".to_owned(), change: Change::Edited },
+        AgentEvent::FileChanged { path: "src/a.rs".to_owned(), change: FileChangeKind::Edited },
         AgentEvent::Usage(Usage {
             input_tokens: 10,
             output_tokens: 2,
@@ -122,11 +124,11 @@ async fn progress_is_seen_while_the_tool_runs_and_a_flood_of_it_stays_small() {
     let world = world_of(&speaking(vec![call("one".to_owned())])).await;
     let receipt = world.engine.way_in().send(said(&world, To::New)).await.unwrap().accepted;
     let mut follow = world.engine.views().follow(&world.me, receipt.session, Number(0)).await.unwrap();
-    let is_progress = |told: &engine::Told| match told {
-        engine::Told::Fact(shared) => {
+    let is_progress = |told: &engine::SessionUpdate| match told {
+        engine::SessionUpdate::Fact(shared) => {
             matches!(&shared.fact.entry, StoredEntry::Story { kind, .. } if kind == "tool_progress")
         }
-        engine::Told::Live(_) => false,
+        engine::SessionUpdate::Live(_) => false,
     };
     while !is_progress(&follow.next().await.expect("the tool still runs")) {}
 
@@ -206,9 +208,11 @@ async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
     let world = world_of(&speaking(vec![asked("q1"), back])).await;
     let receipt = world.engine.way_in().send(said(&world, To::New)).await.unwrap().accepted;
     let mut follow = world.engine.views().follow(&world.me, receipt.session, Number(0)).await.unwrap();
-    let is_lapsed = |told: &engine::Told| match told {
-        engine::Told::Fact(shared) => matches!(shared.fact.entry, StoredEntry::Rule(Fact::Lapsed { .. })),
-        engine::Told::Live(_) => false,
+    let is_lapsed = |told: &engine::SessionUpdate| match told {
+        engine::SessionUpdate::Fact(shared) => {
+            matches!(shared.fact.entry, StoredEntry::Rule(Fact::Lapsed { .. }))
+        }
+        engine::SessionUpdate::Live(_) => false,
     };
     while !is_lapsed(&follow.next().await.expect("the turn goes on")) {}
     let rules = world.rules(receipt.session).await;
@@ -239,7 +243,7 @@ async fn questions_without_end_are_answered_with_no() {
     assert_eq!(rules.iter().filter(|fact| matches!(fact, Fact::Lapsed { .. })).count(), 256);
     let answers = puppet.notes.answers.lock().unwrap().clone();
     assert_eq!(answers.len(), 44);
-    assert!(answers.iter().all(|(_, answer)| matches!(answer, Answer::Deny { .. })));
+    assert!(answers.iter().all(|(_, answer)| matches!(answer, QuestionAnswer::Deny { .. })));
     assert_eq!(of_type(&stories(&world, session).await, "notice").len(), 1);
 }
 
@@ -270,7 +274,7 @@ async fn nobody_waits_long_for_the_version_of_an_agent() {
     assert_eq!(view(&world).await, None);
     assert!(begun.elapsed() <= Duration::from_secs(2));
     tokio::time::sleep(Duration::from_secs(9)).await;
-    let here = |version: &str| Some(Found::Here { version: version.to_owned() });
+    let here = |version: &str| Some(Presence::Here { version: version.to_owned() });
     assert_eq!(view(&world).await, here("1.0"));
     assert_eq!(puppet.notes.looks.load(Ordering::Relaxed), 1, "who asks meanwhile does not look again");
     tokio::time::sleep(Duration::from_secs(61)).await;

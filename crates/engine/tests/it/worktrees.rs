@@ -6,8 +6,8 @@ use crate::vocabulary::{of_type, stories};
 use crate::world::{World, trace};
 use agent::{AgentEvent, Trouble};
 use engine::{
-    AccessError, Collecting, GoneWhy, Heard, Limits, Look, ScopeError, Scripts, Sight, Told, TreeFiles,
-    WorktreeError,
+    AccessError, CollectReason, Collecting, FollowUpdate, Limits, Look, LookResult, ScopeError, Scripts,
+    SessionUpdate, TreeFiles, WorktreeError,
 };
 use kernel::{Change, Grant, Grantee, Number, Request, Role, SessionId, To};
 use std::sync::Arc;
@@ -246,7 +246,7 @@ async fn a_dry_run_removes_nothing() {
     tokio::time::sleep(HOUR).await;
     let due = world.engine.worktrees().collect(&world.me, true, trace(None)).await.unwrap();
     let [due] = &due[..] else { panic!("{due:?}") };
-    assert_eq!((due.seen.session, due.why, due.came.is_none()), (session, GoneWhy::Age, true));
+    assert_eq!((due.seen.session, due.why, due.came.is_none()), (session, CollectReason::Age, true));
     assert_eq!(world.times_noted("remove blue"), 0);
     let gone = world.engine.worktrees().collect(&world.me, false, trace(None)).await.unwrap();
     assert!(matches!(&gone[0].came, Some(Ok(removed)) if removed.name == "blue"), "{gone:?}");
@@ -258,11 +258,11 @@ async fn the_files_of_a_scope_are_those_of_its_tree_or_of_its_directory() {
     let session = world.shop().await;
     let files = async |session| world.engine.views().look(&world.me, session, Look::Files).await.unwrap();
     let tree = TreeFiles { paths: vec!["/srv/shop/a".to_owned()], is_cut: false };
-    assert_eq!(files(session).await, Sight::Files(tree));
+    assert_eq!(files(session).await, LookResult::Files(tree));
     let elsewhere = world.say(To::New, "hello").await.unwrap().accepted;
     world.settled(elsewhere.message).await;
     let plain = TreeFiles { paths: vec!["a.txt".to_owned(), "b/c.txt".to_owned()], is_cut: false };
-    assert_eq!(files(elsewhere.session).await, Sight::Files(plain));
+    assert_eq!(files(elsewhere.session).await, LookResult::Files(plain));
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,21 +272,21 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
     let at = world.engine.views().session(&world.me, session).await.unwrap().at;
     let follow = world.engine.views().follow(&world.me, session, at).await.unwrap();
     let mut follow = follow.with_readiness();
-    let Some(Heard::Ready(first)) = follow.next().await else { panic!("at first it is said") };
+    let Some(FollowUpdate::Ready(first)) = follow.next().await else { panic!("at first it is said") };
     assert_eq!(first.state, "ready");
     let said = world.say(To::Session(session), "!ask shell").await.unwrap().accepted.message;
     let mut states = Vec::new();
     while states.last() != Some(&"waiting") {
         match follow.next().await.expect("it goes on") {
-            Heard::Ready(ready) => states.push(ready.state),
-            Heard::Told(Told::Fact(_) | Told::Live(_)) => {}
+            FollowUpdate::Ready(ready) => states.push(ready.state),
+            FollowUpdate::Session(SessionUpdate::Fact(_) | SessionUpdate::Live(_)) => {}
         }
     }
     let open = world.engine.views().approvals(&world.me, 1).await.unwrap()[0].row.approval;
     world.ask(Request::Answer { approval: open, answer: kernel::Answer::Yes, remember: None }).await.unwrap();
     world.settled(said).await;
     loop {
-        if let Heard::Ready(ready) = follow.next().await.expect("it goes on")
+        if let FollowUpdate::Ready(ready) = follow.next().await.expect("it goes on")
             && ready.state == "ready"
         {
             break;
@@ -294,5 +294,5 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
     }
     // Whoever did not ask for it hears facts and words only, as ever.
     let mut plain = world.engine.views().follow(&world.me, session, Number(0)).await.unwrap();
-    assert!(matches!(plain.next().await, Some(Told::Fact(_))));
+    assert!(matches!(plain.next().await, Some(SessionUpdate::Fact(_))));
 }

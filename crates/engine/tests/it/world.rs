@@ -6,9 +6,9 @@ use crate::grove::Grove;
 use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Door, Engine, Granted, Ground, IfNew, Inbound,
-    Limits, LocalCluster, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView,
-    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply, Wall,
-    WayInError, Wiring,
+    Limits, LocalCluster, MessagePart, Mint, NewOrg, NewPerson, Proof, Purpose, Receipt, ReceiptState,
+    ReceiptView, Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles,
+    TreeReply, WallProver, WayInError, Wiring,
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
@@ -62,7 +62,7 @@ impl CallBack for Letterbox {
 /// A wall that stands until somebody makes a hole.
 #[derive(Debug, Default)]
 pub(crate) struct Fence(pub(crate) AtomicBool);
-impl Wall for Fence {
+impl WallProver for Fence {
     fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
         let proved = !self.0.load(Ordering::Relaxed);
         let findings = if proved { Vec::new() } else { vec!["there is a hole".to_owned()] };
@@ -251,7 +251,7 @@ impl World {
             by: self.me.clone(),
             to,
             if_new: IfNew::default(),
-            parts: vec![Part::Text { text: text.to_owned() }],
+            parts: vec![MessagePart::Text { text: text.to_owned() }],
             delivery: Delivery::Queue,
             unattended: false,
             under: None,
@@ -294,7 +294,7 @@ impl World {
         let mut follow = self.engine.views().follow(&self.me, session, Number(0)).await.unwrap();
         let mut heard = String::new();
         while let Some(told) = follow.next().await {
-            if let engine::Told::Live(live) = told {
+            if let engine::SessionUpdate::Live(live) = told {
                 heard.push_str(&live.text);
             }
             if heard.contains(words) {
@@ -308,7 +308,7 @@ impl World {
         self.engine.way_in().ask(&self.me, verb, trace(None)).await
     }
 
-    /// What the engine did by itself, as the audit has it.
+    /// The acts of the engine itself, as the audit has them.
     pub(crate) fn own_acts(&self, verb: &str) -> Vec<AuditRow> {
         let is_own = |row: &AuditRow| row.by == Some(PersonId::ENGINE) && row.verb == verb;
         self.store.snapshot().audit.into_iter().filter(is_own).collect()
@@ -341,7 +341,7 @@ impl World {
     }
 }
 
-/// What the door of these stories owns.
+/// The schemes that the door of these stories owns.
 pub(crate) const SCHEMES: &[Scheme] = &[
     Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
     Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
@@ -380,7 +380,7 @@ async fn let_host_in(engine: &Engine) -> Principal {
     engine.people().principal([1; 32]).await.unwrap().unwrap()
 }
 
-/// What stays when a process goes.
+/// The parts that stay when a process goes.
 struct Parts<'a> {
     house: &'a Arc<House>,
     others: &'a [Arc<dyn Agent>],

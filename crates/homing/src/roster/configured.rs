@@ -9,7 +9,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, SignIn, TreeName, Trouble};
+use agent::{
+    Abilities, Agent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName, Trouble,
+};
 use drivers::ProgramConfig;
 use kernel::SessionId;
 
@@ -25,7 +27,7 @@ pub(crate) struct ConfiguredAgent {
     env: Vec<(String, String)>,
     driver: Arc<dyn Agent>,
     scripts: engine::Scripts,
-    looked: Mutex<Option<(ProgramStamp, Found)>>,
+    looked: Mutex<Option<(ProgramStamp, Presence)>>,
 }
 
 /// The file that a program is. Another number means that somebody has installed another one.
@@ -110,11 +112,11 @@ impl ConfiguredAgent {
         std::env::split_paths(path.unwrap_or_default()).find_map(|dir| stamp(&dir.join(&self.program)))
     }
 
-    async fn look_or_recall(&self) -> Found {
+    async fn look_or_recall(&self) -> Presence {
         if !self.is_real() {
             return self.driver.look().await;
         }
-        let Some(stamp) = self.stamp() else { return Found::Missing { what: self.missing() } };
+        let Some(stamp) = self.stamp() else { return Presence::Missing { what: self.missing() } };
         let looked = || self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, found)) = looked().clone()
             && known == stamp
@@ -123,7 +125,7 @@ impl ConfiguredAgent {
         }
         let found = self.driver.look().await;
         // What went wrong may go better the next time.
-        if matches!(found, Found::Here { .. }) {
+        if matches!(found, Presence::Here { .. }) {
             *looked() = Some((stamp, found.clone()));
         }
         found
@@ -159,7 +161,7 @@ impl Agent for ConfiguredAgent {
         self.driver.abilities()
     }
 
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         Box::pin(self.look_or_recall())
     }
 
@@ -183,8 +185,8 @@ impl Agent for ConfiguredAgent {
         self.driver.start(self.with_defaults(launch))
     }
 
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        self.driver.bury(tree)
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        self.driver.end_leftovers(tree)
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

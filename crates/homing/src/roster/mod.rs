@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Agent, Found, SignIn};
+use agent::{Agent, Presence, SignIn};
 use anyhow::{Context, Result};
 use drivers::acp::{Acp, AcpConfig};
 use drivers::claude::Claude;
@@ -122,8 +122,8 @@ impl Roster {
 
 async fn in_words(agent: &ConfiguredAgent) -> String {
     let version = match agent.look().await {
-        Found::Here { version } => version,
-        Found::Missing { what } => return format!("{} ({what})", agent.name()),
+        Presence::Here { version } => version,
+        Presence::Missing { what } => return format!("{} ({what})", agent.name()),
     };
     let signed_in = match agent.sign_in() {
         SignIn::Here { .. } => " (signed in)".to_owned(),

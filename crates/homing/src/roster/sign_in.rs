@@ -1,4 +1,4 @@
-//! The look of an agent's sign-in: one of its files is there, or one of its variables is set. Nothing is run, and
+//! An agent's sign-in as far as it can be seen: one of its files is there, or one of its variables is set. Nothing is run, and
 //! nothing is read but a file's size.
 
 use std::path::{Path, PathBuf};

@@ -248,7 +248,7 @@ fn a_line_break_between_parts_cannot_end_an_event() {
 
 #[test]
 fn live_words_have_no_id() {
-    let live = Live {
+    let live = LiveWords {
         turn: Turn(2),
         kind: "text",
         part: 1,

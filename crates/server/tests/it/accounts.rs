@@ -2,8 +2,8 @@
 
 use crate::world::World;
 use agent::{
-    Abilities, Agent, Buried, Found, House, HouseConfig, InProcess, Launch, Reply, Running, Setup, TreeName,
-    Trouble,
+    Abilities, Agent, EndedLeftovers, House, HouseConfig, InProcess, Launch, Presence, Reply, Running, Setup,
+    TreeName, Trouble,
 };
 use api::Code;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Agent for Keyed {
     fn abilities(&self) -> Abilities {
         Abilities { steer: false, ..self.0.abilities() }
     }
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         self.0.look()
     }
     fn setup(&self) -> Setup {
@@ -34,8 +34,8 @@ impl Agent for Keyed {
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         self.0.start(launch)
     }
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        self.0.bury(tree)
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        self.0.end_leftovers(tree)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use crate::world::{Fence, Somebody, TestClock, trace, wiring};
 use agent::{
-    Abilities, Agent, Buried, Found, House, HouseConfig, InProcess, Launch, Reply, Running, Setup, TreeName,
-    Trouble,
+    Abilities, Agent, EndedLeftovers, House, HouseConfig, InProcess, Launch, Presence, Reply, Running, Setup,
+    TreeName, Trouble,
 };
 use engine::{
-    AddPerson, Engine, IfNew, Inbound, Limits, MakeOrg, MakeToken, NewOrg, NewPerson, Part, Purpose,
-    Resource, SignInFor, StoredEntry, TokenRow, Told, hash_of,
+    AddPerson, Engine, IfNew, Inbound, Limits, MakeOrg, MakeToken, MessagePart, NewOrg, NewPerson, Purpose,
+    Resource, SessionUpdate, SignInFor, StoredEntry, TokenRow, hash_of,
 };
 use kernel::{
     ApprovalId, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal, Request,
@@ -48,7 +48,7 @@ impl Agent for Alias {
     fn abilities(&self) -> Abilities {
         self.1.abilities()
     }
-    fn look(&self) -> Reply<'_, Found> {
+    fn look(&self) -> Reply<'_, Presence> {
         self.1.look()
     }
     fn setup(&self) -> Setup {
@@ -57,8 +57,8 @@ impl Agent for Alias {
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         self.1.start(launch)
     }
-    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        self.1.bury(tree)
+    fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
+        self.1.end_leftovers(tree)
     }
 }
 
@@ -178,7 +178,7 @@ impl Town {
         text: &str,
         agent: Option<&str>,
     ) -> (SessionId, MessageId) {
-        let parts = vec![Part::Text { text: text.into() }];
+        let parts = vec![MessagePart::Text { text: text.into() }];
         let if_new = IfNew { agent: agent.map(str::to_owned), ..IfNew::default() };
         let by = self.now(who).await;
         let inbound = Inbound {
@@ -210,7 +210,7 @@ impl Town {
         let wait = async {
             loop {
                 let told = follow.next().await.expect("the log goes on");
-                let Told::Fact(shared) = told else { continue };
+                let SessionUpdate::Fact(shared) = told else { continue };
                 if let StoredEntry::Rule(fact) = &shared.fact.entry
                     && is(fact)
                 {

@@ -5,8 +5,9 @@ use agent::{House, HouseConfig, InProcess};
 use api::client::Client;
 use api::tls::Trust;
 use engine::{
-    AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, LocalCluster, Mint, NewOrg,
-    NewPerson, Part, Proof, Purpose, SignInFor, TokenRow, Trace, TreeFiles, TreeReply, Wall, Wiring, hash_of,
+    AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, LocalCluster, MessagePart, Mint,
+    NewOrg, NewPerson, Proof, Purpose, SignInFor, TokenRow, Trace, TreeFiles, TreeReply, WallProver, Wiring,
+    hash_of,
 };
 use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId};
 use server::{Server, ServerConfig};
@@ -65,7 +66,7 @@ impl Mint for Counter {
 /// A wall that stands until somebody makes a hole.
 #[derive(Debug, Default)]
 pub(crate) struct Fence(pub(crate) AtomicBool);
-impl Wall for Fence {
+impl WallProver for Fence {
     fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
         let proved = !self.0.load(Ordering::Relaxed);
         let findings = if proved { Vec::new() } else { vec!["there is a hole".to_owned()] };
@@ -256,7 +257,7 @@ impl World {
     /// Somebody else's session, with a message in it.
     pub(crate) async fn foreign(&self, text: &str) -> (SessionId, MessageId) {
         let bob = self.bob.get_or_init(|| self.let_in("bob", Role::Member)).await;
-        let parts = vec![Part::Text { text: text.into() }];
+        let parts = vec![MessagePart::Text { text: text.into() }];
         let (to, if_new) = (To::New, IfNew::default());
         let inbound = Inbound {
             by: bob.by.clone(),

@@ -1,9 +1,9 @@
 //! Conversations that came from another org: whole or not there, once, and in nobody's way.
 
-use super::log::TurnTold;
+use super::log::TurnSummary;
 use super::{Findings, Scene};
 use crate::notes::{Brought, short};
-use engine::{Export, Part, PastTurn, StoredEntry, WayInError};
+use engine::{Export, MessagePart, PastTurn, StoredEntry, WayInError};
 use kernel::{Failure, MessageId, Outcome, PersonId, SessionId};
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ fn is_whole(scene: &Scene<'_>, session: SessionId, export: &Export) -> bool {
         && told.scopes.len() >= 2
 }
 
-fn is_same(scene: &Scene<'_>, session: SessionId, turn: &TurnTold, there: &PastTurn) -> bool {
+fn is_same(scene: &Scene<'_>, session: SessionId, turn: &TurnSummary, there: &PastTurn) -> bool {
     let outcome = match there.outcome {
         Outcome::Failed(Failure::Gone) => Outcome::Failed(Failure::Transient),
         other => other,
@@ -77,7 +77,7 @@ fn is_same(scene: &Scene<'_>, session: SessionId, turn: &TurnTold, there: &PastT
     let said = [turn.message].into_iter().chain(turn.steered.iter().copied());
     let words = |message: MessageId| scene.views.get(&message).map(|(_, words)| words.clone());
     let here: Vec<_> = said.map(words).collect();
-    let text = |Part::Text { text }: &Part| text.clone();
+    let text = |MessagePart::Text { text }: &MessagePart| text.clone();
     let file: Vec<_> = there
         .said
         .iter()

@@ -2,7 +2,7 @@
 
 use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
-use crate::notes::{Said, code_of, short};
+use crate::notes::{SaidMessage, code_of, short};
 use engine::{Accepted, Granted, ReceiptState, UnavailableError};
 use kernel::{Address, MessageId, PersonId, Request, SessionId, To};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
 }
 
 /// An acknowledged message exists exactly once; a refused one does not exist.
-fn exactly_once(scene: &Scene<'_>, code: usize, said: &Said, findings: &mut Findings) {
+fn exactly_once(scene: &Scene<'_>, code: usize, said: &SaidMessage, findings: &mut Findings) {
     let stored: Vec<MessageId> = scene
         .views
         .iter()

@@ -1,7 +1,7 @@
 //! One session's log, read by rules of its own.
 //!
 //! It folds the facts again, with a queue and a turn as plain as can be, and says which fact could not have followed
-//! from the ones before. What it understood (`Told`) is compared elsewhere with what agents and people know.
+//! from the ones before. What it understood (`LogSummary`) is compared elsewhere with what agents and people know.
 
 mod scope;
 
@@ -13,13 +13,13 @@ use store::{Cause, ReceiptState, StoredEntry, StoredFact};
 
 /// The content of a log.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct LogSummary {
     /// The end of each message.
     pub(super) finals: BTreeMap<MessageId, ReceiptState>,
     /// Messages in the order in which they were first mentioned.
     pub(super) order: Vec<MessageId>,
     /// Every turn, in order.
-    pub(super) turns: Vec<TurnTold>,
+    pub(super) turns: Vec<TurnSummary>,
     /// The agent's names for the conversation, in the order of their confirmation.
     pub(super) confirmed: Vec<Native>,
     /// The one of them under which something was answered last.
@@ -45,14 +45,14 @@ pub(super) struct Told {
 
 /// The content of a log about a turn.
 #[derive(Debug)]
-pub(super) struct TurnTold {
+pub(super) struct TurnSummary {
     pub(super) turn: Turn,
     pub(super) message: MessageId,
     /// Every attempt.
     pub(super) attempts: Vec<Fence>,
     pub(super) handed: Option<Fence>,
     /// The questions of the agent, and the answers it got.
-    pub(super) asks: BTreeMap<ApprovalId, Asked>,
+    pub(super) asks: BTreeMap<ApprovalId, QuestionState>,
     /// Messages that were said into it and got there, as far as the log knows.
     pub(super) steered: Vec<MessageId>,
     /// The scope in which it runs.
@@ -63,7 +63,7 @@ pub(super) struct TurnTold {
     pub(super) outcome: Option<Outcome>,
 }
 
-impl TurnTold {
+impl TurnSummary {
     /// It did not run here: no keeper has had the session then.
     pub(super) fn is_past(&self) -> bool {
         self.attempts.last().is_some_and(|fence| fence.term == Term(0))
@@ -72,7 +72,7 @@ impl TurnTold {
 
 /// Where a question stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum QuestionState {
     Open,
     Answered(Answer),
     Lapsed,
@@ -101,7 +101,7 @@ struct LogReader<'a> {
     name: Name,
     /// True if the last turn lost a conversation without which the session cannot be.
     bereft: bool,
-    told: Told,
+    told: LogSummary,
 }
 
 /// A message that waits.
@@ -134,7 +134,7 @@ pub(super) fn read(
     requests: &BTreeMap<RequestId, Request>,
     policy: &Policy,
     findings: &mut Findings,
-) -> Told {
+) -> LogSummary {
     let mut reader = LogReader {
         session,
         requests,
@@ -148,7 +148,7 @@ pub(super) fn read(
         stale: BTreeSet::new(),
         name: Name::Unknown,
         bereft: false,
-        told: Told::default(),
+        told: LogSummary::default(),
     };
     for (at, stored) in facts.iter().enumerate() {
         let number = stored.number;
@@ -170,7 +170,7 @@ impl LogReader<'_> {
         self.findings.must(holds, law, || format!("{}: {about:?}", short(session)));
     }
 
-    fn running(&mut self, turn: Turn) -> Option<&mut TurnTold> {
+    fn running(&mut self, turn: Turn) -> Option<&mut TurnSummary> {
         let is_busy = self.is_busy;
         self.told.turns.last_mut().filter(|told| is_busy && told.turn == turn)
     }
@@ -355,7 +355,7 @@ impl LogReader<'_> {
         self.queue.retain(|waits| waits.message != message);
         let epoch = self.epoch();
         self.is_busy = true;
-        self.told.turns.push(TurnTold {
+        self.told.turns.push(TurnSummary {
             turn,
             message,
             attempts: Vec::new(),
@@ -409,11 +409,14 @@ impl LogReader<'_> {
         let is_busy = self.is_busy;
         let told = self.told.turns.last_mut().filter(|told| is_busy && told.handed.is_some());
         let fits = told.is_some_and(|told| match fact {
-            Fact::Asked { approval, .. } => told.asks.insert(*approval, Asked::Open).is_none(),
+            Fact::Asked { approval, .. } => told.asks.insert(*approval, QuestionState::Open).is_none(),
             Fact::Answered { approval, answer, .. } => {
-                told.asks.insert(*approval, Asked::Answered(answer.clone())) == Some(Asked::Open)
+                told.asks.insert(*approval, QuestionState::Answered(answer.clone()))
+                    == Some(QuestionState::Open)
             }
-            Fact::Lapsed { approval } => told.asks.insert(*approval, Asked::Lapsed) == Some(Asked::Open),
+            Fact::Lapsed { approval } => {
+                told.asks.insert(*approval, QuestionState::Lapsed) == Some(QuestionState::Open)
+            }
             _ => false,
         });
         self.must(fits, "an answered or lapsed question never changes", fact);
@@ -426,7 +429,7 @@ impl LogReader<'_> {
         told.outcome = Some(outcome);
         let (message, handed, stop) = (told.message, told.handed.is_some(), told.stop);
         let steered = told.steered.clone();
-        let open = told.asks.values().any(|asked| *asked == Asked::Open);
+        let open = told.asks.values().any(|asked| *asked == QuestionState::Open);
         self.is_busy = false;
         match outcome {
             Outcome::Answered if self.name == Name::Confirmed => {

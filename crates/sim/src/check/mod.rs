@@ -17,13 +17,13 @@ mod scoped;
 mod watched;
 
 use crate::doors::ChatPost;
-use crate::notes::{BrokenLaw, Observed, Said, code_of};
+use crate::notes::{BrokenLaw, Observed, SaidMessage, code_of};
 use crate::story::{Figures, SeedVerdict};
 use crate::town::Town;
 use agent::{Did, Noted};
 use engine::{Engine, ReceiptView};
 use kernel::{Answerer, MessageId, PersonId, Principal, SessionId};
-use log::Told;
+use log::LogSummary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use store::{OutgoingState, Snapshot};
@@ -35,7 +35,7 @@ pub(crate) struct Scene<'a> {
     store: Snapshot,
     noted: Vec<Noted>,
     /// The content of each session's log.
-    told: BTreeMap<SessionId, Told>,
+    told: BTreeMap<SessionId, LogSummary>,
     /// Each message as its session's owner sees it.
     views: BTreeMap<MessageId, (ReceiptView, String)>,
     /// Messages that were said elsewhere, and came here with an import.
@@ -68,7 +68,7 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     for (session, facts) in &store.facts {
         told.insert(*session, log::read(*session, facts, &seen.requests, &town.policy, &mut findings));
     }
-    let past = told.values().flat_map(|told: &Told| &told.turns).filter(|turn| turn.is_past());
+    let past = told.values().flat_map(|told: &LogSummary| &told.turns).filter(|turn| turn.is_past());
     let past = past.flat_map(|turn| turn.steered.iter().copied().chain([turn.message])).collect();
     let scene = Scene { past, town, seen: &seen, store, noted: town.house.noted(), told, views, is_quiet };
     brought::check(&scene, &mut findings);
@@ -119,7 +119,7 @@ impl Scene<'_> {
     }
 
     /// The words of somebody that became this message.
-    fn said(&self, message: MessageId) -> Option<&Said> {
+    fn said(&self, message: MessageId) -> Option<&SaidMessage> {
         if self.is_past(message) {
             return None;
         }
@@ -127,7 +127,7 @@ impl Scene<'_> {
         self.seen.said.get(code_of(words)?)
     }
 
-    fn sum(&self, of: impl Fn(&Told) -> u64) -> u64 {
+    fn sum(&self, of: impl Fn(&LogSummary) -> u64) -> u64 {
         self.told.values().map(of).sum()
     }
 

@@ -1,6 +1,6 @@
 //! The turns that really ran, by the agents' own record, against the logs.
 
-use super::log::{Asked, TurnTold};
+use super::log::{QuestionState, TurnSummary};
 use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
 use crate::leash::TAKEN_BACK;
@@ -137,14 +137,14 @@ fn memories_last(scene: &Scene<'_>, findings: &mut Findings) {
 
 /// The answers to the agent's questions are those of the log. One that it took back it answered for itself; an
 /// answer of a person's may still have come first in the log.
-fn answers_fit(answer: &str, turn: &TurnTold, findings: &mut Findings) {
+fn answers_fit(answer: &str, turn: &TurnSummary, findings: &mut Findings) {
     let (mut allowed, mut denied, mut lapsed) = (0, 0, 0);
     for asked in turn.asks.values() {
         match asked {
-            Asked::Answered(Answer::No) => denied += 1,
-            Asked::Answered(_) => allowed += 1,
-            Asked::Lapsed => lapsed += 1,
-            Asked::Open => {}
+            QuestionState::Answered(Answer::No) => denied += 1,
+            QuestionState::Answered(_) => allowed += 1,
+            QuestionState::Lapsed => lapsed += 1,
+            QuestionState::Open => {}
         }
     }
     // Not what was told again of an earlier turn.

@@ -2,7 +2,7 @@
 
 use super::{Findings, Scene};
 use crate::notes::short;
-use crate::rulebook::{Question, Standing};
+use crate::rulebook::{AskedQuestion, Standing};
 use kernel::{Answer, Answerer, ApprovalForm, ApprovalId, Grantee, OrgId, RuleId, Scope, Unattended};
 use store::RuleEffect;
 
@@ -40,7 +40,7 @@ enum Says {
 }
 
 /// There was a moment, from the agent's asking to the log's saying so, in which the rules said what was done.
-fn judged_by_what_stood(scene: &Scene<'_>, question: &Question, findings: &mut Findings) {
+fn judged_by_what_stood(scene: &Scene<'_>, question: &AskedQuestion, findings: &mut Findings) {
     let Some(scope) = scene.scope_of(question) else { return };
     let steps = question.heard.step..=question.written.step;
     let moments = steps.flat_map(|step| [question.heard.now, question.written.now].map(|now| (step, now)));
@@ -99,7 +99,7 @@ fn says<'a>(rules: impl Iterator<Item = &'a Standing>, asks: ApprovalForm) -> Sa
     }
 }
 
-fn speaks_of(standing: &Standing, question: &Question, scope: &Scope) -> bool {
+fn speaks_of(standing: &Standing, question: &AskedQuestion, scope: &Scope) -> bool {
     let row = &standing.row;
     let is_under = |place: &str, above: &str| {
         place.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -119,7 +119,7 @@ fn speaks_of(standing: &Standing, question: &Question, scope: &Scope) -> bool {
 
 /// A turn that nobody attends never waits for people beyond its policy, and what somebody attends is not answered by
 /// policy.
-fn policy_is_kept(scene: &Scene<'_>, question: &Question, findings: &mut Findings) {
+fn policy_is_kept(scene: &Scene<'_>, question: &AskedQuestion, findings: &mut Findings) {
     let is_unattended = scene.said(question.message).is_some_and(|said| said.unattended);
     let by_policy = matches!(question.at_once, Some((_, Answerer::Policy)));
     let is_denied = question.at_once.as_ref().is_none_or(|(answer, _)| *answer == Answer::No);
@@ -133,7 +133,7 @@ fn policy_is_kept(scene: &Scene<'_>, question: &Question, findings: &mut Finding
 }
 
 /// Of those whom a rule names; and a no of whoever manages the session.
-fn named_people_answer(scene: &Scene<'_>, question: &Question, findings: &mut Findings) {
+fn named_people_answer(scene: &Scene<'_>, question: &AskedQuestion, findings: &mut Findings) {
     let Some((answer, Answerer::Person(person))) = &question.later else { return };
     let fits = match question.only {
         Some((_, Grantee::Person(named))) => named == *person || *answer == Answer::No,
@@ -145,7 +145,7 @@ fn named_people_answer(scene: &Scene<'_>, question: &Question, findings: &mut Fi
     findings.must(fits, "only those whom a rule names answer", || format!("{question:?}"));
 }
 
-fn in_time(scene: &Scene<'_>, question: &Question, findings: &mut Findings) {
+fn in_time(scene: &Scene<'_>, question: &AskedQuestion, findings: &mut Findings) {
     let town = scene.town;
     let lost = scene.seen.lost_rings.get(&question.session).copied().unwrap_or_default();
     let longest_ms = town.policy.ask_ms_max + town.clock.jumped_ms() + WEATHER_MS_MAX + lost * LOOK_AGAIN_MS;
@@ -162,7 +162,7 @@ impl Scene<'_> {
         questions.any(|question| question.approval == approval && question.at_once.is_some())
     }
 
-    fn scope_of(&self, question: &Question) -> Option<&Scope> {
+    fn scope_of(&self, question: &AskedQuestion) -> Option<&Scope> {
         self.told.get(&question.session)?.scopes.get(question.fence.epoch.0 as usize)
     }
 

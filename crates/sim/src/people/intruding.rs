@@ -4,7 +4,7 @@
 
 use super::{Person, slack, words};
 use crate::doors::WEB;
-use engine::{IfNew, Inbound, Part, Trace, WayInError};
+use engine::{IfNew, Inbound, MessagePart, Trace, WayInError};
 use kernel::To;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Person {
     }
 
     fn by_browser(&mut self, to: Option<To>) -> Inbound {
-        let parts = vec![Part::Text { text: words::something(&mut self.dice) }];
+        let parts = vec![MessagePart::Text { text: words::something(&mut self.dice) }];
         Inbound { parts, trace: trace(), ..self.inbound(to) }
     }
 }

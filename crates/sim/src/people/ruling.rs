@@ -5,7 +5,7 @@
 
 use super::Person;
 use crate::doors::SCHEMES;
-use engine::{CallerKey, NewRule, Part, PeopleError, RuleEffect, Trace};
+use engine::{CallerKey, MessagePart, NewRule, PeopleError, RuleEffect, Trace};
 use kernel::{Answer, Grantee, Moment, Remember, Request, RuleId, To};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Person {
             }
             words.push_str("\n!ask shell");
         }
-        inbound.parts = vec![Part::Text { text: words }];
+        inbound.parts = vec![MessagePart::Text { text: words }];
         inbound.unattended = self.dice.chance(500);
         if self.dice.chance(200) {
             inbound.delivery = kernel::Delivery::Steer;

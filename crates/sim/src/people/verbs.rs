@@ -3,7 +3,7 @@
 use super::{Known, Person};
 use crate::doors::SCHEMES;
 use crate::notes::short;
-use engine::{CallerKey, ConflictError, Granted, IfNew, Part, ReceiptState, Trace, WayInError};
+use engine::{CallerKey, ConflictError, Granted, IfNew, MessagePart, ReceiptState, Trace, WayInError};
 use kernel::{Answer, Request, SessionId};
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Person {
         let text = format!("w{}.{} {}", known.code, edits + 1, super::words::something(&mut self.dice));
         self.town.notes.seen().said[known.code].edits.push(text.clone());
         let revision = self.dice.weigh(&[(4, 0), (2, 1), (1, 2)]);
-        let parts = vec![Part::Text { text }];
+        let parts = vec![MessagePart::Text { text }];
         self.ask_with(Request::Edit { message: known.message, revision }, parts).await;
     }
 
@@ -88,7 +88,7 @@ impl Person {
     }
 
     /// The same, with the words of an edit.
-    async fn ask_with(&mut self, request: Request, parts: Vec<Part>) {
+    async fn ask_with(&mut self, request: Request, parts: Vec<MessagePart>) {
         let key = {
             let mut heard = self.gossip.heard();
             heard.verbs += 1;

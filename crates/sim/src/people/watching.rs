@@ -4,7 +4,7 @@ use super::Person;
 use crate::dice::Dice;
 use crate::notes::Watched;
 use crate::town::{Daemon, Town};
-use engine::{Follow, Told, ViewError};
+use engine::{Follow, SessionUpdate, ViewError};
 use kernel::{Number, Principal, SessionId};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -73,12 +73,12 @@ impl WatchedStream {
         }
     }
 
-    fn note(&self, told: Told) {
+    fn note(&self, told: SessionUpdate) {
         let mut seen = self.town.notes.seen();
         let watched = &mut seen.watched[self.at];
         match told {
-            Told::Fact(shared) => watched.facts.push(shared.fact.clone()),
-            Told::Live(live) => {
+            SessionUpdate::Fact(shared) => watched.facts.push(shared.fact.clone()),
+            SessionUpdate::Live(live) => {
                 watched.live.push((live.turn.0, live.part, live.offset, live.text.clone()));
             }
         }

@@ -11,24 +11,24 @@ use store::*;
 const FORGOTTEN_MS: u64 = 600_000;
 
 /// The call to pass on, or the lie that is answered in its place.
-type Told<T, A> = Result<Result<T, A>, StoreError>;
+type PassedOrLie<T, A> = Result<Result<T, A>, StoreError>;
 
 impl Weather {
     pub(super) async fn lie_about_message(
         &self,
         by: Arc<Principal>,
         mut new: NewMessage,
-    ) -> Told<(Arc<Principal>, NewMessage), store::Outcome<Accepted, Rejection>> {
+    ) -> PassedOrLie<(Arc<Principal>, NewMessage), store::WriteOutcome<Accepted, Rejection>> {
         self.lie_about_schemes(&mut new.schemes);
         if self.sky.lies(Bug::NoDedupe, 1_000) {
             new.key = None;
         } else if self.sky.lies(Bug::KeyAfterLimits, 1_000) {
             if let Some(why) = self.limits_first(&by, &new).await? {
-                return Ok(Err(store::Outcome::Refused(why)));
+                return Ok(Err(store::WriteOutcome::Refused(why)));
             }
         } else if self.sky.lies(Bug::AckBeforeDurable, 100) {
             if let Some(accepted) = self.unkept(&by, &new).await? {
-                return Ok(Err(store::Outcome::Done(accepted)));
+                return Ok(Err(store::WriteOutcome::Done(accepted)));
             }
         } else if self.sky.lies(Bug::EpochIgnored, 1_000) {
             new.under = None;
@@ -196,7 +196,7 @@ impl Weather {
         }))
     }
 
-    pub(super) async fn lie_about_facts(&self, mut append: Append) -> Told<Append, Appending> {
+    pub(super) async fn lie_about_facts(&self, mut append: Append) -> PassedOrLie<Append, Appending> {
         let at = Number(append.after.0 + append.facts.len() as u64);
         match self.sky.bug {
             Some(Bug::NoFence) => {

@@ -8,7 +8,7 @@ use kernel::{GroupId, Moment, PersonId, Principal, Role, TokenId};
 use rusqlite::Connection;
 use std::path::Path;
 use store::{Credentials, Nodes, People};
-use store::{NewChange, NewLink, NewPerson, Outcome, PeopleChange, Purpose, StoreError, TokenRow};
+use store::{NewChange, NewLink, NewPerson, PeopleChange, Purpose, StoreError, TokenRow, WriteOutcome};
 
 /// Changes that are made at most, unless something ends them.
 pub(crate) const CHANGES: u64 = 200;
@@ -59,7 +59,7 @@ async fn make(
     };
     let new = NewChange { change, key: None, trail: trail(verb, number) };
     let made = store.change(by, new).await?;
-    assert_eq!(made, Outcome::Done(()), "{number} {verb}");
+    assert_eq!(made, WriteOutcome::Done(()), "{number} {verb}");
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use std::sync::Arc;
-use store::{Log, Outcome, Store, StoreError, Views};
+use store::{Log, Store, StoreError, Views, WriteOutcome};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_at_once_share_commits_and_none_is_lost() {
@@ -50,7 +50,7 @@ async fn a_change_that_fails_takes_nobody_in_its_group_along() {
     let (mut done, mut failed) = (0, 0);
     for task in tasks {
         match task.await.unwrap() {
-            Ok(Outcome::Done(_)) => done += 1,
+            Ok(WriteOutcome::Done(_)) => done += 1,
             Err(StoreError::Unavailable(_)) => failed += 1,
             other => panic!("{other:?}"),
         }

@@ -6,8 +6,8 @@ use kernel::{Moment, NodeId, OrgId};
 use std::path::Path;
 use std::sync::Arc;
 use store::{
-    Appending, Hand, Log, NewOutgoing, Outbox, Outcome, Outgoing, OutgoingKind, OutgoingState, SettleByHand,
-    Store, TakeOutgoing,
+    Appending, Hand, Log, NewOutgoing, Outbox, Outgoing, OutgoingKind, OutgoingState, SettleByHand, Store,
+    TakeOutgoing, WriteOutcome,
 };
 
 const ELSEWHERE: NodeId = NodeId::from_bits(8);
@@ -61,6 +61,6 @@ async fn what_another_machine_was_sending_is_left_to_a_person() {
         key: None,
         trail: trail("retry_reply", 7),
     };
-    assert_eq!(store.outbox_by_hand(Arc::new(somebody()), new).await.unwrap(), Outcome::Done(()));
+    assert_eq!(store.outbox_by_hand(Arc::new(somebody()), new).await.unwrap(), WriteOutcome::Done(()));
     assert_eq!(only_row(&store).await.state, OutgoingState::Waiting);
 }

@@ -7,7 +7,7 @@ use kernel::Number;
 use rusqlite::ffi;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::{Appending, Log, Outcome, StoreError, Views};
+use store::{Appending, Log, StoreError, Views, WriteOutcome};
 
 /// Writers at once, so that commits carry several changes.
 const WRITERS: u64 = 4;
@@ -157,8 +157,8 @@ async fn a_commit_that_fails_is_unknown_and_the_store_goes_on() {
     // Looked up by its id it is there or it is not, and the same wish again makes exactly one of it.
     let there = store.receipt(message(2)).await.unwrap().is_some();
     match accept(&store, next(session(1), 2)).await.unwrap() {
-        Outcome::Done(_) => assert!(!there),
-        Outcome::Repeated(_) => assert!(there),
+        WriteOutcome::Done(_) => assert!(!there),
+        WriteOutcome::Repeated(_) => assert!(there),
         other => panic!("{other:?}"),
     }
     said(&store, next(session(1), 3)).await.unwrap();

@@ -6,7 +6,7 @@ use kernel::{Grant, Grantee, Moment, PersonId, Rights, Role, SessionId, To};
 use rusqlite::{Connection, params};
 use std::path::Path;
 use store::{AuditLog, Credentials, Log, People, Views};
-use store::{AuditQuery, ChainKey, Outcome, Purpose, Resource, Seer, SessionsQuery, TokenRow, Which};
+use store::{AuditQuery, ChainKey, Purpose, Resource, Seer, SessionsQuery, TokenRow, Which, WriteOutcome};
 
 const FIRST: &str = include_str!("../../migrations/0001_begin.sql");
 const SECOND: &str = include_str!("../../migrations/0002_accounts.sql");
@@ -151,7 +151,7 @@ async fn sessions_keys_grants_and_sign_ins_are_kept() {
 
     // The same wish again is still the same wish, and the next one is taken.
     let again = (std::sync::Arc::new(host), next(session(1), 1).1);
-    assert!(matches!(accept(&store, again).await.unwrap(), Outcome::Repeated(_)));
+    assert!(matches!(accept(&store, again).await.unwrap(), WriteOutcome::Repeated(_)));
     said(&store, next(session(1), 2)).await.unwrap();
     assert!(store.find(ORG, To::Session(session(2))).await.unwrap().record.is_some());
     let account = store.account(ORG, PERSON, "claude".into()).await.unwrap().unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use store::{
     Accepted, Append, Cause, Chosen, Entry, FIRST_STANDING, Key, NewFact, NewMessage, NewOrg, NewPerson,
-    NewSession, Outcome, Rejection, StoreError, Trail,
+    NewSession, Rejection, StoreError, Trail, WriteOutcome,
 };
 use store::{Credentials, WayIn};
 
@@ -117,7 +117,7 @@ pub(crate) fn next(session: SessionId, number: u64) -> Line {
 pub(crate) async fn accept(
     store: &SqliteStore,
     (by, new): Line,
-) -> Result<Outcome<Accepted, Rejection>, StoreError> {
+) -> Result<WriteOutcome<Accepted, Rejection>, StoreError> {
     store.accept(by, new).await
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn said(store: &SqliteStore, line: Line) -> Result<(), StoreErr
         store.host(home()).await?;
     }
     match accept(store, line).await? {
-        Outcome::Done(_) => Ok(()),
+        WriteOutcome::Done(_) => Ok(()),
         other => panic!("not accepted: {other:?}"),
     }
 }

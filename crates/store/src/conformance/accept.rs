@@ -72,7 +72,7 @@ pub async fn the_same_key_gets_the_same_receipt<F: Fixture>() {
     let before = picture(&on).await;
     // Sent again, it would go into the session that it has made; it must not be told so.
     let again = send(on.store(), &me(), conversation("a"), line(2).keyed("k", 7)).await;
-    assert_eq!(again, Outcome::Repeated(first));
+    assert_eq!(again, WriteOutcome::Repeated(first));
     assert_eq!(picture(&on).await, before);
     assert!(on.store().receipt(msg(2)).await.unwrap().is_none());
 }
@@ -82,7 +82,7 @@ pub async fn the_same_key_gets_the_same_receipt_after_a_restart<F: Fixture>() {
     let first = say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     let on = on.reopen().await;
     let again = send(on.store(), &me(), conversation("a"), line(2).keyed("k", 7)).await;
-    assert_eq!(again, Outcome::Repeated(first));
+    assert_eq!(again, WriteOutcome::Repeated(first));
 }
 
 pub async fn concurrent_uses_of_one_key_are_one_message<F: Fixture>() {
@@ -92,9 +92,9 @@ pub async fn concurrent_uses_of_one_key_are_one_message<F: Fixture>() {
         sends.push(accept(on.store(), aim(&me(), To::New, line(n).keyed("k", 7))));
     }
     let answers = together(sends).await;
-    let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_)));
+    let done = answers.iter().filter(|answer| matches!(answer, WriteOutcome::Done(_)));
     assert_eq!(done.count(), 1);
-    let before = answers.iter().filter(|answer| matches!(answer, Outcome::Repeated(_)));
+    let before = answers.iter().filter(|answer| matches!(answer, WriteOutcome::Repeated(_)));
     assert_eq!(before.count(), 7);
     assert_eq!(list(on.store(), &me(), Which::All).await.len(), 1);
 }
@@ -104,7 +104,7 @@ pub async fn the_same_key_with_another_body_is_a_conflict<F: Fixture>() {
     say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     let before = picture(&on).await;
     let other = send(on.store(), &me(), conversation("b"), line(2).keyed("k", 8)).await;
-    assert_eq!(other, Outcome::Conflict);
+    assert_eq!(other, WriteOutcome::Conflict);
     assert_eq!(picture(&on).await, before);
 }
 
@@ -128,13 +128,13 @@ pub async fn a_key_is_looked_up_before_anything_else<F: Fixture>() {
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
     for again in [late, full, gone] {
-        assert_eq!(accept(on.store(), again).await, Outcome::Repeated(first.clone()));
+        assert_eq!(accept(on.store(), again).await, WriteOutcome::Repeated(first.clone()));
     }
-    assert_eq!(accept(on.store(), conflict).await, Outcome::Conflict);
+    assert_eq!(accept(on.store(), conflict).await, WriteOutcome::Conflict);
     // Nor does it matter what has become of whoever asks.
     let nobody = Principal { rights: Rights::NONE, standing: 0, ..me() };
     let again = send(on.store(), &nobody, To::New, line(5).keyed("k", 7)).await;
-    assert_eq!(again, Outcome::Repeated(first));
+    assert_eq!(again, WriteOutcome::Repeated(first));
 }
 
 /// A queue and a person's sessions are full: whoever repeats gets the answer of then, whoever asks anew is refused.
@@ -147,14 +147,17 @@ pub async fn a_key_is_looked_up_before_the_limits<F: Fixture>() {
     assert_eq!(send(store, &me(), To::New, full(2)).await, too_many_open(1));
     assert_eq!(send(store, &friend(), To::New, full(2)).await, org_too_many_open(1));
     for to in [conversation("a"), To::New, To::Session(ses(1))] {
-        assert_eq!(send(store, &me(), to, full(2).keyed("k", 7)).await, Outcome::Repeated(first.clone()));
+        assert_eq!(
+            send(store, &me(), to, full(2).keyed("k", 7)).await,
+            WriteOutcome::Repeated(first.clone())
+        );
     }
     let made = |n, max| {
         let session = NewSession { open_max: max, ..fresh_session(n, None) };
         Create { key: Some(key("make", "k", 1)), ..create_of("make", session) }
     };
-    assert_eq!(create(store, &me(), made(3, 2)).await, Outcome::Done(ses(3)));
-    assert_eq!(create(store, &me(), made(4, 2)).await, Outcome::Repeated(ses(3)));
+    assert_eq!(create(store, &me(), made(3, 2)).await, WriteOutcome::Done(ses(3)));
+    assert_eq!(create(store, &me(), made(4, 2)).await, WriteOutcome::Repeated(ses(3)));
 }
 
 /// Asked for its own sake, by whoever cannot ask for the thing itself any more.
@@ -163,7 +166,7 @@ pub async fn what_was_done_under_a_key_can_be_asked<F: Fixture>() {
     let first = say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     let until = Key { expires: Some(Moment(2_000)), ..key("make", "k", 1) };
     let made = Create { key: Some(until.clone()), ..create_of("make", fresh_session(2, None)) };
-    assert_eq!(create(on.store(), &me(), made).await, Outcome::Done(ses(2)));
+    assert_eq!(create(on.store(), &me(), made).await, WriteOutcome::Done(ses(2)));
     let on = on.reopen().await;
     let answer = async |by: Principal, key: Key, now| {
         on.store().answer_for(by.org, by.person, key, Moment(now)).await.unwrap()
@@ -193,13 +196,13 @@ pub async fn a_message_that_needs_a_new_session_is_told_so_before_it_brings_one<
     say(store, &me(), conversation("a"), line(2)).await;
     assert_eq!(
         accept(store, first_trip(&me(), conversation("a"))).await.map(|it| it.created),
-        Outcome::Done(false)
+        WriteOutcome::Done(false)
     );
     // Who they are by now is said with it, so that whoever looks does not look with old eyes.
     let old = me();
     set(store, PeopleChange::AddRoot(RootRow { directory: "/new".into(), to: Grantee::Person(me().person) }))
         .await;
-    let Outcome::Refused(Rejection::WouldBeNew { by: Some(by) }) =
+    let WriteOutcome::Refused(Rejection::WouldBeNew { by: Some(by) }) =
         accept(store, first_trip(&old, To::New)).await
     else {
         panic!("somebody has changed")
@@ -289,11 +292,11 @@ pub async fn a_key_is_free_again_once_it_has_expired<F: Fixture>() {
     let until = |moment| Some(Key { expires: Some(Moment(moment)), ..key("say", "k", 7) });
     say(on.store(), &me(), To::New, IncomingMessage { key: until(2_000), at: 1_000, ..line(1) }).await;
     let early = IncomingMessage { key: until(2_999), at: 1_999, ..line(2) };
-    assert!(matches!(send(on.store(), &me(), To::New, early).await, Outcome::Repeated(_)));
+    assert!(matches!(send(on.store(), &me(), To::New, early).await, WriteOutcome::Repeated(_)));
     let late = IncomingMessage { key: until(3_000), at: 2_000, ..line(3) };
     say(on.store(), &me(), To::New, late).await;
     let again = IncomingMessage { key: until(3_500), at: 2_500, ..line(4) };
-    let Outcome::Repeated(known) = send(on.store(), &me(), To::New, again).await else { panic!() };
+    let WriteOutcome::Repeated(known) = send(on.store(), &me(), To::New, again).await else { panic!() };
     assert_eq!(known.message, msg(3));
 }
 
@@ -329,7 +332,7 @@ pub async fn a_conversation_that_was_bound_in_between_gets_no_second_session<F: 
     let on = peopled::<F>().await;
     let late = aim(&me(), conversation("a"), IncomingMessage { asks_for_new: true, ..line(2) });
     say(on.store(), &me(), conversation("a"), line(1)).await;
-    let Outcome::Done(accepted) = accept(on.store(), late).await else { panic!() };
+    let WriteOutcome::Done(accepted) = accept(on.store(), late).await else { panic!() };
     assert_eq!((accepted.session, accepted.created, accepted.if_new_ignored), (ses(1), false, true));
     assert!(on.store().session(ses(2)).await.unwrap().is_none());
 }
@@ -339,7 +342,7 @@ pub async fn concurrent_first_messages_share_one_session<F: Fixture>() {
     let firsts = (1..=20).map(|n| accept(on.store(), aim(&me(), conversation("a"), line(n)))).collect();
     let answers: Vec<_> = together(firsts).await;
     let accepted = |answer| match answer {
-        Outcome::Done(accepted) => accepted,
+        WriteOutcome::Done(accepted) => accepted,
         other => panic!("not accepted: {other:?}"),
     };
     let accepted: Vec<Accepted> = answers.into_iter().map(accepted).collect();
@@ -359,7 +362,7 @@ pub async fn a_receipt_says_that_a_wish_for_a_new_session_was_ignored<F: Fixture
     assert!(!receipt(on.store(), 1).await.if_new_ignored);
     let on = on.reopen().await;
     let again = send(on.store(), &me(), conversation("a"), IncomingMessage { n: 3, ..second }).await;
-    assert_eq!(again, Outcome::Repeated(accepted));
+    assert_eq!(again, WriteOutcome::Repeated(accepted));
 }
 
 pub async fn one_address_in_two_orgs_is_two_conversations<F: Fixture>() {
@@ -428,7 +431,7 @@ pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() 
     assert_eq!(create(store, &me(), bind).await, no(Rejection::Denied(Denied::AddressNotYours)));
     // Its own door lets it in, and what is bound then is still closed to the others.
     let accepted = store.accept(by, NewMessage { schemes: CHAT, ..theirs }).await.unwrap();
-    assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
+    assert!(matches!(accepted, WriteOutcome::Done(_)), "{accepted:?}");
     assert_eq!(send(store, &me(), to_room(), line(3)).await, used());
     let replied = IncomingMessage { reply: Some(room.clone()), ..line(4) };
     assert_eq!(send(store, &me(), To::Session(ses(1)), replied).await, used());
@@ -445,7 +448,7 @@ pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() 
     let bindings = store.bindings(Seer::of(&me()), None, ALL).await.unwrap();
     let at = Moment(1_001);
     assert_eq!(bindings, [BindingRow { address: room.clone(), session: ses(1), since: at }], "it is listed");
-    assert_eq!(store.rebind(arc(&me()), moving(CHAT)).await.unwrap(), Outcome::Done(()));
+    assert_eq!(store.rebind(arc(&me()), moving(CHAT)).await.unwrap(), WriteOutcome::Done(()));
     let codes: Vec<_> = acted(store).await.into_iter().filter_map(|row| row.refused).collect();
     assert_eq!(codes, ["address_not_yours"; 5], "each refusal is in the audit");
     assert_eq!(acts(store).await, before + 8);
@@ -479,7 +482,7 @@ pub async fn a_conversation_whose_session_has_ended_gets_a_new_one_and_is_told<F
     let receipt = receipt(on.store(), 2).await;
     assert_eq!((receipt.created, receipt.previous), (true, previous));
     let again = send(on.store(), &me(), conversation("a"), line(3).keyed("k", 1)).await;
-    assert_eq!(again, Outcome::Repeated(accepted));
+    assert_eq!(again, WriteOutcome::Repeated(accepted));
     assert_eq!(bound(on.store(), &me(), "a").await, Some(ses(2)));
     // Of several that have ended, the last one is the previous one.
     write(on.store(), ses(2), vec![opened(), refused(2), ended()]).await;
@@ -494,7 +497,7 @@ pub async fn the_inbox_has_the_order_of_acceptance<F: Fixture>() {
     for n in 2..=30 {
         rest.push(accept(on.store(), aim(&me(), conversation("a"), line(n))));
     }
-    together(rest).await.into_iter().for_each(|answer| assert!(matches!(answer, Outcome::Done(_))));
+    together(rest).await.into_iter().for_each(|answer| assert!(matches!(answer, WriteOutcome::Done(_))));
     say(on.store(), &me(), conversation("a"), line(31)).await;
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
     assert!(inbox.is_sorted_by(|a, b| a.number < b.number));
@@ -514,13 +517,13 @@ pub async fn a_session_can_be_made_before_anybody_says_anything<F: Fixture>() {
         key: Some(key("create", "k", body)),
         ..create_of("create", fresh_session(n, Some(address("a"))))
     };
-    assert_eq!(create(on.store(), &me(), new(1, 7)).await, Outcome::Done(ses(1)));
+    assert_eq!(create(on.store(), &me(), new(1, 7)).await, WriteOutcome::Done(ses(1)));
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
     assert_eq!((inbox.len(), &inbox[0].item), (1, &InboxItem::Wake));
     assert_eq!(acts(on.store()).await, 1);
     let before = picture(&on).await;
-    assert_eq!(create(on.store(), &me(), new(2, 7)).await, Outcome::Repeated(ses(1)));
-    assert_eq!(create(on.store(), &me(), new(2, 8)).await, Outcome::Conflict);
+    assert_eq!(create(on.store(), &me(), new(2, 7)).await, WriteOutcome::Repeated(ses(1)));
+    assert_eq!(create(on.store(), &me(), new(2, 8)).await, WriteOutcome::Conflict);
     let keyless = Create { key: None, ..new(2, 7) };
     assert_eq!(create(on.store(), &me(), keyless).await, no(Rejection::Changed), "it is bound by now");
     let mut crowded = Create { key: Some(key("create", "k2", 1)), ..new(2, 7) };
@@ -528,7 +531,7 @@ pub async fn a_session_can_be_made_before_anybody_says_anything<F: Fixture>() {
     assert_eq!(create(on.store(), &me(), crowded).await, too_many_open(1));
     assert_eq!(picture(&on).await, before);
     let on = on.reopen().await;
-    assert_eq!(create(on.store(), &me(), new(2, 7)).await, Outcome::Repeated(ses(1)));
+    assert_eq!(create(on.store(), &me(), new(2, 7)).await, WriteOutcome::Repeated(ses(1)));
     let accepted = say(on.store(), &me(), conversation("a"), line(5)).await;
     assert_eq!((accepted.session, accepted.created), (ses(1), false));
 }
@@ -543,7 +546,7 @@ pub async fn a_session_is_made_of_what_is_theirs_to_choose<F: Fixture>() {
     };
     let elsewhere = no(Rejection::Denied(Denied::DirectoryNotYours));
     assert_eq!(create(store, &me(), chosen(1, "scripted", Some("/etc"))).await, elsewhere);
-    assert_eq!(create(store, &me(), chosen(1, "scripted", Some("/srv/x"))).await, Outcome::Done(ses(1)));
+    assert_eq!(create(store, &me(), chosen(1, "scripted", Some("/srv/x"))).await, WriteOutcome::Done(ses(1)));
     assert_eq!(create(store, &friend(), chosen(2, "scripted", Some("/srv/x"))).await, elsewhere);
     let give = PeopleChange::Give {
         on: Resource::Agent("closed".into()),
@@ -553,7 +556,7 @@ pub async fn a_session_is_made_of_what_is_theirs_to_choose<F: Fixture>() {
     set(store, give).await;
     let agent = no(Rejection::Denied(Denied::AgentNotYours));
     assert_eq!(create(store, &friend(), chosen(2, "closed", None)).await, agent);
-    assert_eq!(create(store, &me(), chosen(2, "closed", None)).await, Outcome::Done(ses(2)));
+    assert_eq!(create(store, &me(), chosen(2, "closed", None)).await, WriteOutcome::Done(ses(2)));
     let (by, new) = aim(&friend(), To::New, line(3));
     let closed = Chosen { agent: "closed".into(), directory: None };
     let fresh = NewSession { chosen: closed, ..fresh_session(3, None) };

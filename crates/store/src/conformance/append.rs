@@ -280,8 +280,8 @@ pub async fn an_end_and_a_message_never_pass_each_other<F: Fixture>() {
         let (mut safe, mut over) = (0, false);
         for raced in together(race).await {
             match raced {
-                Raced::Message(crate::Outcome::Done(_)) => safe += 1,
-                Raced::Message(crate::Outcome::Refused(Rejection::Ended { .. })) => {}
+                Raced::Message(crate::WriteOutcome::Done(_)) => safe += 1,
+                Raced::Message(crate::WriteOutcome::Refused(Rejection::Ended { .. })) => {}
                 Raced::End(Appending::Done(_)) => over = true,
                 Raced::End(Appending::Undrained) => {}
                 other => panic!("{other:?}"),
@@ -295,6 +295,6 @@ pub async fn an_end_and_a_message_never_pass_each_other<F: Fixture>() {
 
 #[derive(Debug)]
 enum Raced {
-    Message(crate::Outcome<Accepted, Rejection>),
+    Message(crate::WriteOutcome<Accepted, Rejection>),
     End(Appending),
 }

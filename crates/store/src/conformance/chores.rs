@@ -17,8 +17,8 @@ fn restore(session: SessionId) -> Request {
 pub async fn a_chore_stays_in_the_inbox_until_its_verdict<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
-    assert_eq!(ask(on.store(), 1, remove(ses(1))).await, Outcome::Done(waits(1, ses(1))));
-    assert_eq!(ask(on.store(), 2, restore(ses(1))).await, Outcome::Done(waits(2, ses(1))));
+    assert_eq!(ask(on.store(), 1, remove(ses(1))).await, WriteOutcome::Done(waits(1, ses(1))));
+    assert_eq!(ask(on.store(), 2, restore(ses(1))).await, WriteOutcome::Done(waits(2, ses(1))));
     let on = on.reopen().await;
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
     let asked = |n, request| {
@@ -86,7 +86,7 @@ pub async fn an_ended_session_takes_chores_and_the_audit_names_the_worktree<F: F
     open(store, 1).await;
     write(store, ses(1), vec![refused(1), Fact::Ended { why: EndWhy::Asked }]).await;
     let before = acts(store).await;
-    assert_eq!(ask(store, 1, remove(ses(1))).await, Outcome::Done(waits(1, ses(1))));
+    assert_eq!(ask(store, 1, remove(ses(1))).await, WriteOutcome::Done(waits(1, ses(1))));
     assert_eq!(store.unfinished(None, ALL).await.unwrap(), [ses(1)]);
     assert_eq!(acts(store).await, before + 1);
     let entry = acted(store).await.into_iter().next().unwrap();
@@ -105,7 +105,7 @@ pub async fn a_chore_needs_the_right_to_rule_and_so_does_its_beginning<F: Fixtur
     assert_eq!((asked(2).await, may().await), (needs, false));
     assert_eq!(store.inbox(ses(1), ALL).await.unwrap(), []);
     share(store, ses(1), &friend(), Some(Grant::Manage)).await;
-    assert_eq!((asked(3).await, may().await), (Outcome::Done(waits(3, ses(1))), true));
+    assert_eq!((asked(3).await, may().await), (WriteOutcome::Done(waits(3, ses(1))), true));
     // What was taken in stays there; whoever begins it asks once more.
     share(store, ses(1), &friend(), None).await;
     assert_eq!((inbox_numbers(store, ses(1)).await.len(), may().await), (1, false));
@@ -120,7 +120,7 @@ pub async fn homing_itself_asks_for_chores_in_the_org_that_it_acts_for<F: Fixtur
     open(store, 1).await;
     let asked = async |org, n| ask_as(store, &Principal::house(org), want(n, remove(ses(1)))).await;
     assert_eq!(asked(stranger().org, 1).await, not_found("session"));
-    assert_eq!(asked(me().org, 2).await, Outcome::Done(waits(2, ses(1))));
+    assert_eq!(asked(me().org, 2).await, WriteOutcome::Done(waits(2, ses(1))));
     let entry = acted(store).await.into_iter().find(|row| row.org == me().org).unwrap();
     assert_eq!((entry.by, entry.subject.as_deref()), (Some(PersonId::ENGINE), Some("blue")));
     let on = on.reopen().await;

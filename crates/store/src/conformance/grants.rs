@@ -137,7 +137,7 @@ pub async fn every_change_is_made_once_under_its_key_with_one_audit_entry<F: Fix
         assert_eq!(change_with(store, &me(), late()).await, "done", "{change:?}");
         let acted = acted(store).await;
         assert_eq!(acted.len(), entries + 1, "{change:?}");
-        let About { session, subject } = about_change(&change);
+        let AuditSubject { session, subject } = about_change(&change);
         assert_eq!((acted[0].session, &acted[0].subject), (session, &subject));
         assert_eq!((acted[0].by, acted[0].org, acted[0].at), (Some(me().person), me().org, Moment(4_000)));
         let before = (picture(&on).await, town(store).await);
@@ -543,7 +543,7 @@ pub async fn an_org_keeps_an_owner_even_if_all_go_at_once<F: Fixture>() {
     let disable = |of: Principal| change_of(PeopleChange::Disable { person: of.person });
     let both = vec![store.change(me(), disable(partner())), store.change(partner(), disable(me()))];
     let answers = together(both).await;
-    let done = answers.iter().filter(|answer| matches!(answer, Ok(Outcome::Done(())))).count();
+    let done = answers.iter().filter(|answer| matches!(answer, Ok(WriteOutcome::Done(())))).count();
     assert_eq!((done, store.org(me().org).await.unwrap().unwrap().people), (1, 2), "{answers:?}");
 }
 
@@ -672,7 +672,7 @@ pub async fn a_new_session_is_shared_as_the_org_says<F: Fixture>() {
     );
     open(store, 2).await;
     let created = create_of("create", fresh_session(3, None));
-    assert_eq!(create(store, &me(), created).await, Outcome::Done(ses(3)));
+    assert_eq!(create(store, &me(), created).await, WriteOutcome::Done(ses(3)));
     say(store, &stranger(), To::New, line(4)).await;
     set(store, share(None)).await;
     open(store, 5).await;

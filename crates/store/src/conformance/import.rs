@@ -42,7 +42,7 @@ fn bring(n: u32, by: &Principal) -> Create {
 }
 
 async fn brought(store: &dyn Store, n: u32, by: &Principal) {
-    assert_eq!(create(store, by, bring(n, by)).await, Outcome::Done(ses(n)));
+    assert_eq!(create(store, by, bring(n, by)).await, WriteOutcome::Done(ses(n)));
 }
 
 async fn named(store: &dyn Store, by: &Principal) -> Vec<(SessionId, bool)> {
@@ -112,13 +112,13 @@ pub async fn what_somebody_has_imported_they_import_once<F: Fixture>() {
     assert_eq!(picture(&on).await, before, "nothing of it is left");
     assert!(store.receipt(msg(2)).await.unwrap().is_none());
     let keyed = |n| Create { key: Some(key("import", "k", 1)), ..bring(n, &stranger()) };
-    assert_eq!(create(store, &stranger(), keyed(3)).await, Outcome::Done(ses(3)));
-    assert_eq!(create(store, &stranger(), keyed(4)).await, Outcome::Repeated(ses(3)));
+    assert_eq!(create(store, &stranger(), keyed(3)).await, WriteOutcome::Done(ses(3)));
+    assert_eq!(create(store, &stranger(), keyed(4)).await, WriteOutcome::Repeated(ses(3)));
     // What somebody else has brought is in the way of whoever sees it, and of nobody else.
     share(store, ses(1), &friend(), Some(Grant::View)).await;
     assert_eq!(create(store, &friend(), bring(5, &friend())).await, here());
     share(store, ses(1), &friend(), None).await;
-    assert_eq!(create(store, &friend(), bring(5, &friend())).await, Outcome::Done(ses(5)));
+    assert_eq!(create(store, &friend(), bring(5, &friend())).await, WriteOutcome::Done(ses(5)));
 }
 
 pub async fn an_import_is_nobody_elses_whatever_the_org_shares<F: Fixture>() {

@@ -28,10 +28,10 @@ pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() 
         sends.push(accept(on.store(), aim(&me(), To::New, IncomingMessage { open_max: 3, ..line(n) })));
     }
     let answers = together(sends).await;
-    let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_))).count();
+    let done = answers.iter().filter(|answer| matches!(answer, WriteOutcome::Done(_))).count();
     let refused = answers
         .iter()
-        .filter(|answer| matches!(answer, Outcome::Refused(Rejection::TooManyOpen { .. })))
+        .filter(|answer| matches!(answer, WriteOutcome::Refused(Rejection::TooManyOpen { .. })))
         .count();
     assert_eq!((done, refused), (3, 9));
     assert_eq!(list(on.store(), &me(), Which::All).await.len(), 3);
@@ -67,10 +67,10 @@ pub async fn the_orgs_limit_holds_against_all_at_once<F: Fixture>() {
         sends.push(accept(on.store(), aim(&by, To::New, IncomingMessage { org_open_max: 5, ..line(n) })));
     }
     let answers = together(sends).await;
-    let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_))).count();
+    let done = answers.iter().filter(|answer| matches!(answer, WriteOutcome::Done(_))).count();
     let refused = answers
         .iter()
-        .filter(|answer| matches!(answer, Outcome::Refused(Rejection::OrgTooManyOpen { .. })))
+        .filter(|answer| matches!(answer, WriteOutcome::Refused(Rejection::OrgTooManyOpen { .. })))
         .count();
     assert_eq!((done, refused), (5, 7));
 }
@@ -106,7 +106,7 @@ pub async fn the_limit_of_pending_messages_holds_against_all_at_once<F: Fixture>
     let answers = together(sends).await;
     let full = answers
         .iter()
-        .filter(|answer| matches!(answer, Outcome::Refused(Rejection::QueueFull { .. })))
+        .filter(|answer| matches!(answer, WriteOutcome::Refused(Rejection::QueueFull { .. })))
         .count();
     assert_eq!((row(on.store(), ses(1)).await.pending, full), (4, 8));
 }

@@ -44,7 +44,7 @@ async fn settle(store: &dyn Store, outgoing: u64, became: Became) -> bool {
     store.outbox_settle(outgoing, tries, became, Moment(70)).await.unwrap()
 }
 
-async fn hand(store: &dyn Store, by: &Principal, outgoing: u64, hand: Hand) -> Outcome<(), Rejection> {
+async fn hand(store: &dyn Store, by: &Principal, outgoing: u64, hand: Hand) -> WriteOutcome<(), Rejection> {
     hand_with(store, by, outgoing, hand, None).await
 }
 
@@ -54,7 +54,7 @@ async fn hand_with(
     outgoing: u64,
     hand: Hand,
     key: Option<Key>,
-) -> Outcome<(), Rejection> {
+) -> WriteOutcome<(), Rejection> {
     let (here, trail) = (store.node().node, trail("retry_reply", 60));
     store.outbox_by_hand(arc(by), SettleByHand { outgoing, hand, here, key, trail }).await.unwrap()
 }
@@ -238,11 +238,11 @@ pub async fn a_reply_is_settled_by_hand_once_and_by_its_own_org<F: Fixture>() {
     assert_eq!(hand(store, &me(), 999, Hand::Retry).await, not_found("reply"));
     assert_eq!(hand(store, &me(), b, Hand::Retry).await, too_late());
     assert_eq!(hand(store, &me(), b, Hand::Drop).await, too_late());
-    assert_eq!(hand(store, &me(), a1, Hand::Retry).await, Outcome::Done(()));
+    assert_eq!(hand(store, &me(), a1, Hand::Retry).await, WriteOutcome::Done(()));
     let retried = in_state(store, OutgoingState::Waiting).await.remove(0);
     assert_eq!((retried.outgoing, retried.reason, retried.due), (a1, None, Some(Moment(60))));
     assert_eq!(hand(store, &me(), a1, Hand::Retry).await, too_late());
-    assert_eq!(hand(store, &me(), a2, Hand::Drop).await, Outcome::Done(()));
+    assert_eq!(hand(store, &me(), a2, Hand::Drop).await, WriteOutcome::Done(()));
     let entries = acted(store).await;
     let codes = entries.iter().map(|row| row.refused.as_deref());
     let expected = [None, Some("too_late"), None, Some("too_late"), Some("too_late"), Some("not_found")];
@@ -262,13 +262,13 @@ pub async fn only_admins_settle_replies_and_a_repetition_changes_nothing<F: Fixt
         assert_eq!(hand(store, &friend(), outgoing, Hand::Drop).await, low);
     }
     let keyed = || Some(key("drop_reply", "k", 1));
-    assert_eq!(hand_with(store, &me(), a1, Hand::Drop, keyed()).await, Outcome::Done(()));
-    assert_eq!(hand_with(store, &me(), a1, Hand::Drop, keyed()).await, Outcome::Repeated(()));
+    assert_eq!(hand_with(store, &me(), a1, Hand::Drop, keyed()).await, WriteOutcome::Done(()));
+    assert_eq!(hand_with(store, &me(), a1, Hand::Drop, keyed()).await, WriteOutcome::Repeated(()));
     let other = Some(key("drop_reply", "k", 2));
-    assert_eq!(hand_with(store, &me(), a2, Hand::Drop, other).await, Outcome::Conflict);
+    assert_eq!(hand_with(store, &me(), a2, Hand::Drop, other).await, WriteOutcome::Conflict);
     assert_eq!(hand(store, &me(), a1, Hand::Drop).await, not_found("reply"));
     let on = on.reopen().await;
-    assert_eq!(hand_with(on.store(), &me(), a1, Hand::Drop, keyed()).await, Outcome::Repeated(()));
+    assert_eq!(hand_with(on.store(), &me(), a1, Hand::Drop, keyed()).await, WriteOutcome::Repeated(()));
 }
 
 pub async fn what_was_sent_is_forgotten_in_the_end<F: Fixture>() {

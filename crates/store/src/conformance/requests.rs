@@ -22,7 +22,7 @@ pub async fn a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it<F: Fixture
         Request::End { session: ses(1) },
     ];
     for (n, wish) in (1..).zip(&wishes) {
-        assert_eq!(ask(on.store(), n, wish.clone()).await, Outcome::Done(waits(n, ses(1))));
+        assert_eq!(ask(on.store(), n, wish.clone()).await, WriteOutcome::Done(waits(n, ses(1))));
     }
     let on = on.reopen().await;
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
@@ -56,7 +56,7 @@ async fn edit(store: &dyn Store, n: u32, words: &'static str) {
     let words = Bytes::from_static(words.as_bytes());
     let request = Request::Edit { message: msg(1), revision: 0 };
     let asking = ask_with(store, n, request, Resolved::default(), Some(words)).await;
-    assert_eq!(asking, Outcome::Done(waits(n, ses(1))));
+    assert_eq!(asking, WriteOutcome::Done(waits(n, ses(1))));
 }
 
 pub async fn edited_words_count_once_the_keeper_has_said_yes<F: Fixture>() {
@@ -98,17 +98,17 @@ pub async fn a_wish_asked_again_under_its_key_is_the_same_wish<F: Fixture>() {
         ..want(n, Request::KeepScope { session: ses(1) })
     };
     let first = waits(1, ses(1));
-    assert_eq!(ask_as(on.store(), &me(), under(1, 7)).await, Outcome::Done(first));
+    assert_eq!(ask_as(on.store(), &me(), under(1, 7)).await, WriteOutcome::Done(first));
     let before = picture(&on).await;
-    assert_eq!(ask_as(on.store(), &me(), under(2, 7)).await, Outcome::Repeated(first));
-    assert_eq!(ask_as(on.store(), &me(), under(2, 8)).await, Outcome::Conflict);
+    assert_eq!(ask_as(on.store(), &me(), under(2, 7)).await, WriteOutcome::Repeated(first));
+    assert_eq!(ask_as(on.store(), &me(), under(2, 8)).await, WriteOutcome::Conflict);
     assert_eq!(picture(&on).await, before);
     // Even when the session is over and the record another.
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     write(on.store(), ses(1), vec![refused(1), ended()]).await;
     let on = on.reopen().await;
-    assert_eq!(ask_as(on.store(), &me(), under(2, 7)).await, Outcome::Repeated(first));
-    assert_eq!(ask_as(on.store(), &me(), under(2, 8)).await, Outcome::Conflict);
+    assert_eq!(ask_as(on.store(), &me(), under(2, 7)).await, WriteOutcome::Repeated(first));
+    assert_eq!(ask_as(on.store(), &me(), under(2, 8)).await, WriteOutcome::Conflict);
 }
 
 pub async fn a_session_that_has_ended_can_be_asked_for_nothing<F: Fixture>() {
@@ -122,7 +122,7 @@ pub async fn a_session_that_has_ended_can_be_asked_for_nothing<F: Fixture>() {
     );
     // That it is over, or that nothing runs in it, is so.
     for wish in [Request::End { session: ses(1) }, Request::Stop { message: msg(1) }] {
-        assert_eq!(ask(on.store(), 1, wish).await, Outcome::Done(Asked::Over));
+        assert_eq!(ask(on.store(), 1, wish).await, WriteOutcome::Done(Asked::Over));
     }
     assert_eq!(picture(&on).await, before);
 }
@@ -152,7 +152,7 @@ pub async fn who_said_a_message_has_a_say_in_who_may_change_it<F: Fixture>() {
     let words = no(Rejection::Denied(Denied::NotYourWords));
     let hold = |n, message| want(n, Request::Hold { message });
     let edit = |n, message| want(n, Request::Edit { message, revision: 0 });
-    let done = |n| Outcome::Done(waits(n, ses(1)));
+    let done = |n| WriteOutcome::Done(waits(n, ses(1)));
     assert_eq!(ask_as(store, &friend(), hold(1, msg(2))).await, done(1));
     assert_eq!(ask_as(store, &friend(), hold(2, msg(1))).await, manage);
     assert_eq!(
@@ -215,15 +215,15 @@ pub async fn a_request_needs_what_it_brings_about<F: Fixture>() {
         assert_eq!(ask_as(store, &friend(), new).await, no(Rejection::Denied(denied)));
     }
     for (n, (new, _)) in (1..).zip(denied) {
-        assert_eq!(ask_as(store, &me(), new).await, Outcome::Done(waits(n, ses(1))));
+        assert_eq!(ask_as(store, &me(), new).await, WriteOutcome::Done(waits(n, ses(1))));
     }
-    assert_eq!(ask_as(store, &friend(), answer(4, Some(ses(1)))).await, Outcome::Done(waits(4, ses(1))));
+    assert_eq!(ask_as(store, &friend(), answer(4, Some(ses(1)))).await, WriteOutcome::Done(waits(4, ses(1))));
     share(store, ses(1), &friend(), Some(Grant::Prompt)).await;
     let prompts = ask_as(store, &friend(), answer(5, Some(ses(1)))).await;
     assert_eq!(prompts, no(Rejection::Denied(Denied::Needs(Grant::Manage))));
 }
 
-async fn rebind(store: &dyn Store, to: SessionId) -> Outcome<(), Rejection> {
+async fn rebind(store: &dyn Store, to: SessionId) -> WriteOutcome<(), Rejection> {
     rebind_as(store, &me(), to, None).await
 }
 
@@ -232,7 +232,7 @@ async fn rebind_as(
     by: &kernel::Principal,
     to: SessionId,
     key: Option<Key>,
-) -> Outcome<(), Rejection> {
+) -> WriteOutcome<(), Rejection> {
     let (address, trail) = (address("a"), trail("rebind", 3_000));
     let new = Rebind { address, to, key, trail, schemes: SCHEMES };
     store.rebind(arc(by), new).await.unwrap()
@@ -244,11 +244,11 @@ pub async fn a_conversation_can_be_moved_to_another_open_session<F: Fixture>() {
     let found = async || bound(store, &me(), "a").await;
     say(store, &me(), conversation("a"), line(1)).await;
     open(store, 2).await;
-    assert_eq!(rebind(store, ses(2)).await, Outcome::Done(()));
+    assert_eq!(rebind(store, ses(2)).await, WriteOutcome::Done(()));
     assert_eq!(found().await, Some(ses(2)));
     let later = say(store, &me(), conversation("a"), line(3)).await;
     assert_eq!(later.session, ses(2), "what comes later goes to where it is by now");
-    assert_eq!(rebind(store, ses(2)).await, Outcome::Done(()), "it is so already");
+    assert_eq!(rebind(store, ses(2)).await, WriteOutcome::Done(()), "it is so already");
     // The end of the session that it left does not touch it; the end of the one that it has does.
     write(store, ses(1), vec![opened(), refused(1), ended()]).await;
     assert_eq!(found().await, Some(ses(2)));
@@ -257,7 +257,7 @@ pub async fn a_conversation_can_be_moved_to_another_open_session<F: Fixture>() {
     write(store, ses(2), vec![refused(2), refused(3), ended()]).await;
     assert_eq!(found().await, None);
     open(store, 4).await;
-    assert_eq!(rebind(store, ses(4)).await, Outcome::Done(()));
+    assert_eq!(rebind(store, ses(4)).await, WriteOutcome::Done(()));
     assert_eq!(found().await, Some(ses(4)));
 }
 
@@ -268,16 +268,16 @@ pub async fn a_repeated_rebinding_changes_nothing<F: Fixture>() {
         open(store, n).await;
     }
     let keyed = |body| Some(key("rebind", "k", body));
-    assert_eq!(rebind_as(store, &me(), ses(1), keyed(1)).await, Outcome::Done(()));
-    assert_eq!(rebind(store, ses(2)).await, Outcome::Done(()));
+    assert_eq!(rebind_as(store, &me(), ses(1), keyed(1)).await, WriteOutcome::Done(()));
+    assert_eq!(rebind(store, ses(2)).await, WriteOutcome::Done(()));
     let on = on.reopen().await;
     let before = picture(&on).await;
     let again = async |to, body| rebind_as(on.store(), &me(), to, keyed(body)).await;
-    assert_eq!(again(ses(1), 1).await, Outcome::Repeated(()), "somebody has moved it on since");
-    assert_eq!(again(ses(1), 2).await, Outcome::Conflict);
+    assert_eq!(again(ses(1), 1).await, WriteOutcome::Repeated(()), "somebody has moved it on since");
+    assert_eq!(again(ses(1), 2).await, WriteOutcome::Conflict);
     assert_eq!(picture(&on).await, before);
     write(on.store(), ses(1), vec![refused(1), ended()]).await;
-    assert_eq!(again(ses(1), 1).await, Outcome::Repeated(()), "whatever has become of the session");
+    assert_eq!(again(ses(1), 1).await, WriteOutcome::Repeated(()), "whatever has become of the session");
 }
 
 /// To take a conversation away from a session needs the right to rule it, and so does to give it to one.
@@ -299,7 +299,7 @@ pub async fn small_changes_need_the_right_to_rule<F: Fixture>() {
     assert_eq!(picture(&on).await.lines().next(), before.lines().next(), "nothing was done");
     assert_eq!(retitle(9).await, not_found("session"));
     share(store, ses(1), &friend(), Some(Grant::Manage)).await;
-    assert_eq!(rebind_as(store, &friend(), ses(2), None).await, Outcome::Done(()));
+    assert_eq!(rebind_as(store, &friend(), ses(2), None).await, WriteOutcome::Done(()));
 }
 
 pub async fn a_title_and_the_archive_can_be_changed_one_by_one<F: Fixture>() {
@@ -308,7 +308,7 @@ pub async fn a_title_and_the_archive_can_be_changed_one_by_one<F: Fixture>() {
     let shown = async |title: Option<&str>, archived| {
         let title = title.map(String::from);
         let new = Retitle { session: ses(1), title, archived, trail: trail("retitle", 3_000) };
-        assert_eq!(on.store().retitle(arc(&me()), new).await.unwrap(), Outcome::Done(()));
+        assert_eq!(on.store().retitle(arc(&me()), new).await.unwrap(), WriteOutcome::Done(()));
         let row = row(on.store(), ses(1)).await;
         (row.title, row.archived)
     };

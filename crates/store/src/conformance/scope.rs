@@ -186,7 +186,7 @@ pub async fn another_agent_is_another_record<F: Fixture>() {
     let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
     assert_eq!((record.agent.as_str(), record.revision), ("scripted", 3), "back is a change, too");
     assert!(store.may_say(ses(1), person).await.unwrap());
-    assert_eq!(ask_as(store, &by, stop(2)).await, crate::Outcome::Done(waits(2, ses(1))));
+    assert_eq!(ask_as(store, &by, stop(2)).await, crate::WriteOutcome::Done(waits(2, ses(1))));
 }
 
 pub async fn a_message_says_how_and_for_which_scope_it_was_written<F: Fixture>() {
@@ -254,7 +254,7 @@ pub async fn a_fork_knows_what_it_came_from<F: Fixture>() {
     share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
     let elsewhere = no(Rejection::Denied(Denied::DirectoryNotYours));
     assert_eq!(create(on.store(), &friend(), fork(2)).await, elsewhere);
-    assert_eq!(create(on.store(), &me(), fork(2)).await, crate::Outcome::Done(ses(2)));
+    assert_eq!(create(on.store(), &me(), fork(2)).await, crate::WriteOutcome::Done(ses(2)));
     let on = on.reopen().await;
     let store = on.store();
     let loaded = store.load(ses(2)).await.unwrap().unwrap();

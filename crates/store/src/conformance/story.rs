@@ -91,11 +91,11 @@ pub(super) async fn change(store: &dyn Store, by: &Principal, change: PeopleChan
 /// The same of a change that brings more.
 pub(super) async fn change_with(store: &dyn Store, by: &Principal, new: NewChange) -> String {
     match store.change(by.clone(), new).await.unwrap() {
-        crate::Outcome::Done(()) => "done".into(),
-        crate::Outcome::Repeated(()) => "repeated".into(),
-        crate::Outcome::Conflict => "conflict".into(),
-        crate::Outcome::Refused(PeopleRefusal::Taken(what)) => format!("taken {what}"),
-        crate::Outcome::Refused(why) => why.code().into(),
+        crate::WriteOutcome::Done(()) => "done".into(),
+        crate::WriteOutcome::Repeated(()) => "repeated".into(),
+        crate::WriteOutcome::Conflict => "conflict".into(),
+        crate::WriteOutcome::Refused(PeopleRefusal::Taken(what)) => format!("taken {what}"),
+        crate::WriteOutcome::Refused(why) => why.code().into(),
     }
 }
 
@@ -301,7 +301,11 @@ pub(super) fn arc(by: &Principal) -> Arc<Principal> {
     Arc::new(by.clone())
 }
 
-pub(super) async fn create(store: &dyn Store, by: &Principal, new: Create) -> Outcome<SessionId, Rejection> {
+pub(super) async fn create(
+    store: &dyn Store,
+    by: &Principal,
+    new: Create,
+) -> WriteOutcome<SessionId, Rejection> {
     store.create(arc(by), new).await.unwrap()
 }
 
@@ -313,7 +317,7 @@ pub(super) fn aim(by: &Principal, to: To, line: IncomingMessage) -> Aimed {
     (arc(by), line.message(to))
 }
 
-pub(super) async fn accept(store: &dyn Store, (by, new): Aimed) -> Outcome<Accepted, Rejection> {
+pub(super) async fn accept(store: &dyn Store, (by, new): Aimed) -> WriteOutcome<Accepted, Rejection> {
     store.accept(by, new).await.unwrap()
 }
 
@@ -322,32 +326,32 @@ pub(super) async fn send(
     by: &Principal,
     to: To,
     line: IncomingMessage,
-) -> Outcome<Accepted, Rejection> {
+) -> WriteOutcome<Accepted, Rejection> {
     accept(store, aim(by, to, line)).await
 }
 
 /// The answer of a refused change.
-pub(super) fn no<T>(why: Rejection) -> Outcome<T, Rejection> {
-    Outcome::Refused(why)
+pub(super) fn no<T>(why: Rejection) -> WriteOutcome<T, Rejection> {
+    WriteOutcome::Refused(why)
 }
 
-pub(super) fn not_found<T>(what: &'static str) -> Outcome<T, Rejection> {
+pub(super) fn not_found<T>(what: &'static str) -> WriteOutcome<T, Rejection> {
     no(Rejection::NotFound { what })
 }
 
-pub(super) fn is_ended<T>(session: SessionId, why: EndWhy) -> Outcome<T, Rejection> {
+pub(super) fn is_ended<T>(session: SessionId, why: EndWhy) -> WriteOutcome<T, Rejection> {
     no(Rejection::Ended { session, why })
 }
 
-pub(super) fn queue_full<T>(limit: u32) -> Outcome<T, Rejection> {
+pub(super) fn queue_full<T>(limit: u32) -> WriteOutcome<T, Rejection> {
     no(Rejection::QueueFull { limit })
 }
 
-pub(super) fn too_many_open<T>(limit: u32) -> Outcome<T, Rejection> {
+pub(super) fn too_many_open<T>(limit: u32) -> WriteOutcome<T, Rejection> {
     no(Rejection::TooManyOpen { limit })
 }
 
-pub(super) fn org_too_many_open<T>(limit: u32) -> Outcome<T, Rejection> {
+pub(super) fn org_too_many_open<T>(limit: u32) -> WriteOutcome<T, Rejection> {
     no(Rejection::OrgTooManyOpen { limit })
 }
 
@@ -360,7 +364,7 @@ pub(super) async fn bound(store: &dyn Store, by: &Principal, key: &str) -> Optio
 /// Sends a line that must be accepted.
 pub(super) async fn say(store: &dyn Store, by: &Principal, to: To, line: IncomingMessage) -> Accepted {
     match send(store, by, to, line).await {
-        Outcome::Done(accepted) => accepted,
+        WriteOutcome::Done(accepted) => accepted,
         other => panic!("not accepted: {other:?}"),
     }
 }
@@ -378,11 +382,15 @@ pub(super) fn want(n: u32, request: Request) -> NewRequest {
     NewRequest { id, request, resolved, words: None, key: None, trail }
 }
 
-pub(super) async fn ask_as(store: &dyn Store, by: &Principal, new: NewRequest) -> Outcome<Asked, Rejection> {
+pub(super) async fn ask_as(
+    store: &dyn Store,
+    by: &Principal,
+    new: NewRequest,
+) -> WriteOutcome<Asked, Rejection> {
     store.ask(arc(by), new).await.unwrap()
 }
 
-pub(super) async fn ask(store: &dyn Store, n: u32, request: Request) -> Outcome<Asked, Rejection> {
+pub(super) async fn ask(store: &dyn Store, n: u32, request: Request) -> WriteOutcome<Asked, Rejection> {
     ask_as(store, &me(), want(n, request)).await
 }
 
@@ -393,7 +401,7 @@ pub(super) async fn ask_with(
     request: Request,
     resolved: Resolved,
     words: Option<Bytes>,
-) -> Outcome<Asked, Rejection> {
+) -> WriteOutcome<Asked, Rejection> {
     ask_as(store, &me(), NewRequest { resolved, words, ..want(n, request) }).await
 }
 

@@ -6,7 +6,7 @@ use kernel::{OrgId, Principal};
 
 impl Contents {
     /// Writes down that somebody did something. Every change by somebody ends here: it is one commit of its own.
-    pub(super) fn done(&mut self, by: &Principal, about: About, trail: &Trail) {
+    pub(super) fn done(&mut self, by: &Principal, about: AuditSubject, trail: &Trail) {
         self.write_down(AuditRow::done(by.org, by.person, about, trail));
         self.committed();
     }

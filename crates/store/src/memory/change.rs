@@ -241,7 +241,7 @@ impl PeopleTx for Contents {
         Ok(())
     }
 
-    fn audit_done(&mut self, org: OrgId, person: PersonId, about: About, trail: &Trail) -> Read<()> {
+    fn audit_done(&mut self, org: OrgId, person: PersonId, about: AuditSubject, trail: &Trail) -> Read<()> {
         self.write_down(AuditRow::done(org, person, about, trail));
         self.committed();
         Ok(())

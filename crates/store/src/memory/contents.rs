@@ -180,12 +180,12 @@ impl Contents {
     pub(super) fn set_account(&mut self, by: &Principal, account: NewAccount) {
         let NewAccount { agent, names, sealed, trail } = account;
         let row = AccountRow { names, sealed, since: trail.at };
-        self.done(by, About::named(&agent), &trail);
+        self.done(by, AuditSubject::named(&agent), &trail);
         self.accounts.insert((by.org, by.person, agent), row);
     }
 
     pub(super) fn remove_account(&mut self, by: &Principal, agent: String, trail: &Trail) -> bool {
-        self.done(by, About::named(&agent), trail);
+        self.done(by, AuditSubject::named(&agent), trail);
         self.accounts.remove(&(by.org, by.person, agent)).is_some()
     }
 

@@ -121,13 +121,13 @@ impl WayIn for MemoryStore {
     fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
         self.step(move |contents| contents.named(org, id))
     }
-    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, Outcome<Accepted, Rejection>> {
+    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, WriteOutcome<Accepted, Rejection>> {
         self.try_step(move |contents| drive::say(contents, &by, new))
     }
-    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, Outcome<SessionId, Rejection>> {
+    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, WriteOutcome<SessionId, Rejection>> {
         self.try_step(move |contents| drive::make(contents, &by, new))
     }
-    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, Outcome<Asked, Rejection>> {
+    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, WriteOutcome<Asked, Rejection>> {
         self.try_step(move |contents| drive::ask(contents, &by, new))
     }
     fn answer_for(&self, org: OrgId, person: PersonId, key: Key, now: Moment) -> Reply<'_, KeyAnswer> {
@@ -139,10 +139,10 @@ impl WayIn for MemoryStore {
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
         self.step(move |contents| contents.verdicts.get(&request).cloned())
     }
-    fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, Outcome<(), Rejection>> {
+    fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.try_step(move |contents| drive::rebind(contents, &by, new))
     }
-    fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, Outcome<(), Rejection>> {
+    fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.try_step(move |contents| drive::retitle(contents, &by, new))
     }
 }
@@ -310,7 +310,7 @@ impl Credentials for MemoryStore {
 }
 
 impl People for MemoryStore {
-    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, Outcome<(), PeopleRefusal>> {
+    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, WriteOutcome<(), PeopleRefusal>> {
         self.try_step(move |contents| crate::change::change(contents, &by, new))
     }
     fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
@@ -379,7 +379,11 @@ impl Outbox for MemoryStore {
     ) -> Reply<'_, Vec<Outgoing>> {
         self.step(move |contents| contents.outbox_list(org, state, after, limit))
     }
-    fn outbox_by_hand(&self, by: Arc<Principal>, new: SettleByHand) -> Reply<'_, Outcome<(), Rejection>> {
+    fn outbox_by_hand(
+        &self,
+        by: Arc<Principal>,
+        new: SettleByHand,
+    ) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.try_step(move |contents| drive::settle(contents, &by, new))
     }
     fn outbox_clear(&self, before: Moment, limit: usize) -> Reply<'_, usize> {

@@ -1,7 +1,7 @@
 //! A request: something asked of a session that is not a message. The keeper says yes or no to it.
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write, asker, planned};
-use crate::{About, Asked, NewRequest, Rejection, Resolved};
+use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved};
 use kernel::{
     Act, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject, authorize,
     authorize_new, authorize_rule, grant_of,
@@ -23,7 +23,7 @@ pub struct AskSeen {
 /// Promises that the keeper will see a request.
 pub fn ask(seen: &AskSeen, by: &Principal, new: NewRequest) -> Plan<Asked> {
     let (key, at) = (new.key.clone(), new.trail.at);
-    let refused = (About::named(new.request.subject()), new.trail.clone());
+    let refused = (AuditSubject::named(new.request.subject()), new.trail.clone());
     planned(
         key.as_ref(),
         seen.key.as_ref(),
@@ -63,7 +63,7 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
         Some(why) => return Err(Rejection::Ended { session, why }),
         None => {}
     }
-    let about = About::request(session, &request);
+    let about = AuditSubject::request(session, &request);
     let (at, by) = (trail.at, now.person);
     let row = RequestWrite { id, session, at, by, request, resolved, words };
     let mut writes = Vec::with_capacity(3);

@@ -2,11 +2,11 @@
 
 use super::{ThisSession, WriteTx};
 use crate::{
-    Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Rebind, Rejection, Retitle, SettleByHand,
+    Accepted, Asked, Create, NewMessage, NewRequest, Rebind, Rejection, Retitle, SettleByHand, WriteOutcome,
 };
 use kernel::{Principal, SessionId};
 
-type Came<T, X> = Result<Outcome<T, Rejection>, <X as WriteTx>::Error>;
+type Came<T, X> = Result<WriteOutcome<T, Rejection>, <X as WriteTx>::Error>;
 
 /// Takes a message in.
 pub fn say<X: WriteTx>(tx: &mut X, by: &Principal, new: NewMessage) -> Came<Accepted, X> {

@@ -1,7 +1,7 @@
 //! A session without a message: a new one, a fork, or one that brings a past from elsewhere.
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RoomSeen, SessionSeen, Write, asker, planned};
-use crate::{About, Create, InboxItem, NewSession, Rejection};
+use crate::{AuditSubject, Create, InboxItem, NewSession, Rejection};
 use kernel::{
     Act, Authorized, DoorAddress, Fresh, Named, Principal, Scheme, SessionId, authorize, authorize_new,
     grant_of,
@@ -27,7 +27,7 @@ pub struct MakeSeen {
 /// Makes a session that nobody has said anything to yet.
 pub fn make(seen: &MakeSeen, by: &Principal, new: Create) -> Plan<SessionId> {
     let (key, at) = (new.key.clone(), new.trail.at);
-    let refused = (new.subject.as_ref().map(About::named).unwrap_or_default(), new.trail.clone());
+    let refused = (new.subject.as_ref().map(AuditSubject::named).unwrap_or_default(), new.trail.clone());
     planned(
         key.as_ref(),
         seen.key.as_ref(),
@@ -62,7 +62,7 @@ fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>,
         None => Write::Inbox { session, at, item: Box::new(InboxItem::Wake) },
     });
     writes.extend(Write::key(now, key, session.bits(), at));
-    writes.push(Write::Audit(AuditWrite::done(now, About::session(session), trail)));
+    writes.push(Write::Audit(AuditWrite::done(now, AuditSubject::session(session), trail)));
     Ok(Plan::done(&allowed, writes, session))
 }
 

@@ -29,7 +29,9 @@ pub use session::{SessionSeen, ThisSession, retitle};
 pub use settle::{SettleSeen, settle};
 pub use write::{AuditWrite, MessageWrite, RequestWrite, SessionWrite, Write};
 
-use crate::{Create, Key, NewMessage, NewRequest, OrgSettings, Outcome, Rebind, Rejection, SettleByHand};
+use crate::{
+    Create, Key, NewMessage, NewRequest, OrgSettings, Rebind, Rejection, SettleByHand, WriteOutcome,
+};
 use kernel::{Authorized, Moment, Principal, SessionId};
 
 /// A transaction that reads rows and applies plans. What is read in it stays so until its writes are there.
@@ -65,7 +67,7 @@ pub trait WriteTx {
     fn write(&mut self, writes: Vec<Write>) -> Result<(), Self::Error>;
 
     /// Applies a plan, and says what came of it.
-    fn apply<T, R>(&mut self, plan: Plan<T, R>) -> Result<Outcome<T, R>, Self::Error> {
+    fn apply<T, R>(&mut self, plan: Plan<T, R>) -> Result<WriteOutcome<T, R>, Self::Error> {
         if !plan.writes.is_empty() {
             self.write(plan.writes)?;
         }
@@ -88,28 +90,28 @@ pub struct RoomSeen {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan<T, R = Rejection> {
     writes: Vec<Write>,
-    outcome: Outcome<T, R>,
+    outcome: WriteOutcome<T, R>,
 }
 
 impl<T, R> Plan<T, R> {
     /// Writes these rows. Only what was found to be allowed can be planned: that is what `allowed` is for.
     pub fn done<W>(_allowed: &Authorized<W>, writes: Vec<Write>, made: T) -> Self {
-        Self { writes, outcome: Outcome::Done(made) }
+        Self { writes, outcome: WriteOutcome::Done(made) }
     }
 
     /// It was done before.
     pub fn repeated(made: T) -> Self {
-        Self { writes: Vec::new(), outcome: Outcome::Repeated(made) }
+        Self { writes: Vec::new(), outcome: WriteOutcome::Repeated(made) }
     }
 
     /// Writes nothing but that it was refused.
     pub fn refused(why: R, entry: Option<AuditWrite>) -> Self {
-        Self { writes: entry.into_iter().map(Write::Audit).collect(), outcome: Outcome::Refused(why) }
+        Self { writes: entry.into_iter().map(Write::Audit).collect(), outcome: WriteOutcome::Refused(why) }
     }
 
     /// The key stands for something else.
     pub fn conflict(entry: AuditWrite) -> Self {
-        Self { writes: vec![Write::Audit(entry)], outcome: Outcome::Conflict }
+        Self { writes: vec![Write::Audit(entry)], outcome: WriteOutcome::Conflict }
     }
 
     /// The rows that it writes.
@@ -118,7 +120,7 @@ impl<T, R> Plan<T, R> {
     }
 
     /// The answer.
-    pub fn outcome(&self) -> &Outcome<T, R> {
+    pub fn outcome(&self) -> &WriteOutcome<T, R> {
         &self.outcome
     }
 }

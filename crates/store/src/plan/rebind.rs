@@ -1,7 +1,7 @@
 //! Another session for a conversation.
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, SessionSeen, Write, asker, planned};
-use crate::{About, Rebind, Rejection};
+use crate::{AuditSubject, Rebind, Rejection};
 use kernel::{Act, DoorAddress, Principal, authorize, authorize_address};
 
 /// The rows that another binding is planned with.
@@ -20,7 +20,7 @@ pub struct RebindSeen {
 /// Lets a conversation belong to another open session.
 pub fn rebind(seen: &RebindSeen, by: &Principal, new: Rebind) -> Plan<()> {
     let (key, at) = (new.key.clone(), new.trail.at);
-    let (refused, trail) = (About::session(new.to), new.trail.clone());
+    let (refused, trail) = (AuditSubject::session(new.to), new.trail.clone());
     planned(
         key.as_ref(),
         seen.key.as_ref(),
@@ -46,7 +46,7 @@ fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rej
         return Err(Rejection::Ended { session: to, why });
     }
     let (org, owner, at) = (now.org, there.record.owner, trail.at);
-    let about = About::session(to).and(Some(&address));
+    let about = AuditSubject::session(to).and(Some(&address));
     let mut writes = Vec::with_capacity(3);
     match &seen.bound {
         Some(bound) if bound.record.session == to => {}

@@ -2,7 +2,7 @@
 
 use super::make::{fits, room};
 use super::{AskerRow, AuditWrite, KeyRow, MessageWrite, Plan, RoomSeen, SessionSeen, Write, asker, planned};
-use crate::{About, Accepted, NewMessage, NewSession, Rejection};
+use crate::{Accepted, AuditSubject, NewMessage, NewSession, Rejection};
 use kernel::{
     Act, Address, DoorAddress, EndWhy, Epoch, Found, NoRoute, Principal, Route, SessionId, To, authorize,
     authorize_address, grant_of, route,
@@ -37,11 +37,11 @@ pub fn say(seen: &SaySeen, by: &Principal, new: NewMessage) -> Plan<Accepted> {
     )
 }
 
-fn about(to: &To) -> About {
+fn about(to: &To) -> AuditSubject {
     match to {
-        To::Session(session) => About::session(*session),
-        To::Conversation(address) => About::named(address),
-        To::New => About::default(),
+        To::Session(session) => AuditSubject::session(*session),
+        To::Conversation(address) => AuditSubject::named(address),
+        To::New => AuditSubject::default(),
     }
 }
 
@@ -144,7 +144,7 @@ fn message(
     };
     writes.push(Write::Message(Box::new(row)));
     writes.extend(Write::key(by, key, message.bits(), trail.at));
-    writes.push(Write::Audit(AuditWrite::done(by, About::session(session).and(Some(message)), trail)));
+    writes.push(Write::Audit(AuditWrite::done(by, AuditSubject::session(session).and(Some(message)), trail)));
     (writes, accepted)
 }
 

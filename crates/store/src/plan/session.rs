@@ -1,7 +1,7 @@
 //! A session as plans see it, and the small changes that need no keeper.
 
 use super::{AskerRow, AuditWrite, Plan, Write, asker};
-use crate::{About, Rejection, Retitle, Trail};
+use crate::{AuditSubject, Rejection, Retitle, Trail};
 use kernel::{Act, Authorized, EndWhy, Epoch, Found, Principal, Record, authorize};
 
 /// A session as plans see it.
@@ -37,7 +37,7 @@ pub struct ThisSession {
 /// Plans another title of a session, or whether lists show it.
 pub fn retitle(seen: &ThisSession, by: &Principal, new: Retitle) -> Plan<()> {
     let Retitle { session, title, archived, trail } = new;
-    let about = About::session(session);
+    let about = AuditSubject::session(session);
     match may_rule(seen, by, &trail) {
         Ok(allowed) => {
             let title = Write::Title { session, title, archived };

@@ -1,7 +1,7 @@
 //! A reply that does not go out by itself, and that somebody settles by hand.
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, Write, asker, planned};
-use crate::{About, Hand, Outgoing, Rejection, SettleByHand};
+use crate::{AuditSubject, Hand, Outgoing, Rejection, SettleByHand};
 use kernel::{OrgAct, Principal, authorize_rule};
 
 /// The rows that a reply is settled with.
@@ -18,7 +18,7 @@ pub struct SettleSeen {
 /// Sends a reply again, or no more.
 pub fn settle(seen: &SettleSeen, by: &Principal, new: SettleByHand) -> Plan<()> {
     let (key, at) = (new.key.clone(), new.trail.at);
-    let refused = (About::named(new.outgoing), new.trail.clone());
+    let refused = (AuditSubject::named(new.outgoing), new.trail.clone());
     planned(
         key.as_ref(),
         seen.key.as_ref(),
@@ -41,7 +41,7 @@ fn settled(seen: &SettleSeen, by: &Principal, new: SettleByHand) -> Result<Plan<
         Hand::Drop => row.is_droppable(here).then_some(Write::NoOutgoing { outgoing }),
     };
     let mut writes = vec![write.ok_or(Rejection::TooLate)?];
-    let about = About::session(row.session).and(Some(outgoing));
+    let about = AuditSubject::session(row.session).and(Some(outgoing));
     writes.extend(Write::key(now, key, outgoing.into(), trail.at));
     writes.push(Write::Audit(AuditWrite::done(now, about, trail)));
     Ok(Plan::done(&allowed, writes, ()))

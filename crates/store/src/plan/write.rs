@@ -1,6 +1,6 @@
 //! The rows that plans write, as data: a backend that is far away can send all of them at once.
 
-use crate::{About, Accepted, InboxItem, Key, NewSession, Outgoing, Past, Resolved, Trail};
+use crate::{Accepted, AuditSubject, InboxItem, Key, NewSession, Outgoing, Past, Resolved, Trail};
 use bytes::Bytes;
 use kernel::{
     Address, Delivery, Epoch, Grant, Moment, NewWorktree, OrgId, Origin, PersonId, Principal, Request,
@@ -83,7 +83,7 @@ pub struct RequestWrite {
 pub struct AuditWrite {
     pub org: OrgId,
     pub by: PersonId,
-    pub about: About,
+    pub about: AuditSubject,
     pub trail: Trail,
     /// A stable code; none if it was done.
     pub refused: Option<&'static str>,
@@ -91,12 +91,12 @@ pub struct AuditWrite {
 
 impl AuditWrite {
     /// That somebody did something.
-    pub fn done(by: &Principal, about: About, trail: Trail) -> Self {
+    pub fn done(by: &Principal, about: AuditSubject, trail: Trail) -> Self {
         Self { org: by.org, by: by.person, about, trail, refused: None }
     }
 
     /// That they were refused it.
-    pub fn refused(by: &Principal, about: About, trail: Trail, code: &'static str) -> Self {
+    pub fn refused(by: &Principal, about: AuditSubject, trail: Trail, code: &'static str) -> Self {
         Self { refused: Some(code), ..Self::done(by, about, trail) }
     }
 }

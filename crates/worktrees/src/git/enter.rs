@@ -25,7 +25,7 @@ const IDS_MAX: usize = 1_000;
 /// Keeps `git worktree prune` away, which cannot see our worktrees from behind a wall.
 const LOCKED: &str = "a worktree of Homing's; remove it with Homing\n";
 
-/// Which worktree is wanted.
+/// The worktree that is wanted.
 #[derive(Debug, Clone)]
 pub struct EnterRequest<'a> {
     /// Any directory within the repository.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::names::WorktreeName;
 
-/// How many paths are named before we say how many more there are.
+/// The number of paths that are named before the rest is only counted.
 const PATHS_SHOWN: usize = 10;
 
 /// Why something around git did not happen. Each says what to do about it.

@@ -1,4 +1,4 @@
-//! Which files there are in a directory: those that git knows or would add, or, outside of version control, all of them.
+//! The files in a directory: those that git knows or would add, or, outside of version control, all of them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Which worktrees of ours there are, and what is in them.
+//! The list of our worktrees, and what is in them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -57,7 +57,7 @@ impl Git {
         Ok(seen)
     }
 
-    /// Which worktrees of ours there are, and the sessions that they were made for. Looks into none.
+    /// The names of our worktrees, and the sessions that they were made for. Looks into none.
     pub fn names(&self) -> Result<Vec<(WorktreeName, Option<SessionId>)>, GitError> {
         Ok(self.records()?.into_iter().map(|(name, record)| (name, session_of(&record))).collect())
     }

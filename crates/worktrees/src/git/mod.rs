@@ -63,7 +63,7 @@ pub struct GitDirectories {
     pub own: PathBuf,
 }
 
-/// How long and how much.
+/// Limits on time and size.
 #[derive(Debug, Clone)]
 pub struct GitLimits {
     /// One run of git.
@@ -72,7 +72,7 @@ pub struct GitLimits {
     pub wait_max: Duration,
     /// Bytes that one run of git may print.
     pub output_bytes_max: usize,
-    /// How much of a patch is kept.
+    /// The part of a patch that is kept.
     pub patch_bytes_max: usize,
     /// Bytes that `.worktreeinclude` may copy.
     pub include_bytes_max: u64,

@@ -173,7 +173,7 @@ impl SnapshotMoment {
     }
 }
 
-/// Which snapshot: it becomes the hidden ref `refs/homing/SESSION/TURN/MOMENT`.
+/// The name of a snapshot: it becomes the hidden ref `refs/homing/SESSION/TURN/MOMENT`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SnapshotName {
     pub session: SessionId,

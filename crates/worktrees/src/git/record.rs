@@ -69,7 +69,7 @@ impl Git {
         self.places.own.join("worktrees").join(format!("{name}.json"))
     }
 
-    /// How everything in it looked when its removal began; there until nobody can have written to it unseen.
+    /// The stamps of everything in it when its removal began; there until nobody can have written to it unseen.
     pub(super) fn stamps_path(&self, name: &WorktreeName) -> PathBuf {
         self.places.own.join("worktrees").join(format!("{name}.stamps"))
     }

@@ -1,4 +1,4 @@
-//! Which repository a directory is in, found without asking the repository.
+//! The repository that a directory is in, found without asking the repository.
 //!
 //! Git would believe `core.worktree`, a `.git` file or a `commondir` that lead to other people's files. We read the few
 //! files that say where things are ourselves, and accept a place elsewhere only if that place knows of us, too.
@@ -134,7 +134,7 @@ impl Repository {
     }
 }
 
-/// Which ids it uses; refuses what we do not handle.
+/// The format of its ids; refuses what we do not handle.
 fn format_of(top: &Path, common: &Path) -> Result<&'static str, GitError> {
     let path = common.join("config");
     let mut text = Vec::new();

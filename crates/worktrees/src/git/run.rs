@@ -91,7 +91,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("TZ", "UTC"),
 ];
 
-/// How git is started. Cheap to clone.
+/// The runner that starts git. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct GitRunner {
     pub(super) program: PathBuf,

@@ -1,4 +1,4 @@
-//! Which runs of git live, so that one that outlives its server is not taken for dead.
+//! The list of runs of git that live, so that one that outlives its server is not taken for dead.
 //!
 //! A server that is killed does not take its git along: that one may go on for a moment, or hang. So git complains into a
 //! named pipe of its own, which it and everything it starts hold open for as long as they live. The operating system knows

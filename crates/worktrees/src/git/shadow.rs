@@ -20,10 +20,10 @@ use super::repository::Repository;
 use super::run::GitCall;
 use super::{Git, make_private};
 
-/// How often we look whether a lock is free. Operations take longer than that.
+/// The pause between two tries for a lock. Operations take longer than that.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How the names of files end that are being written.
+/// The ending of the names of files that are being written.
 pub(super) const UNFINISHED: &str = "new";
 
 /// Attributes that would change bytes, taken back for every path. Git reads this file last, so nothing overrides it.

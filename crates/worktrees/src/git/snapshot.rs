@@ -21,7 +21,7 @@ use super::repository::{Repository, bytes_path};
 use super::shadow::ShadowRepository;
 use super::{Git, blocking};
 
-/// How many snapshots of one name are kept apart; each is from a removal or an undo of the same turn.
+/// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
 const APART_MAX: usize = 10_000;
 
 /// A working tree at one moment.
@@ -92,7 +92,7 @@ struct LastSnapshot {
     ours: Option<IndexStamp>,
 }
 
-/// How an index looks from outside.
+/// The look of an index from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct IndexStamp {
     mtime: i64,

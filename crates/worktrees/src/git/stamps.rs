@@ -1,4 +1,4 @@
-//! How everything in a worktree looks from outside, to see whether somebody writes to it while it is removed.
+//! Stamps: the look of everything in a worktree from outside, to see whether somebody writes to it while it is removed.
 //!
 //! Git is not asked: it does not look at what it ignores, nor into the repositories within. Every entry has a stamp (kind,
 //! mode, size, times, number), below the worktree's root and below git's own directory for it. The list is a file, so that

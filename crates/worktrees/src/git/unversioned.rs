@@ -23,7 +23,7 @@ use super::{Git, blocking};
 
 /// More files than this are not looked at one by one.
 const FILES_MAX: usize = 2_000_000;
-/// How many are named of what is too large.
+/// The number of those too large that are named.
 const LARGEST_SHOWN: usize = 20;
 /// The name of the list.
 const LIST: &str = "list";

@@ -88,8 +88,8 @@ impl Talk {
             Some(other) => panic!("{other}?"),
             None => {
                 let answer = match us["result"]["outcome"]["optionId"].as_str() {
-                    Some(id) if id.starts_with("allow") => Answer::Allow,
-                    Some(_) => Answer::Deny { reason: String::new() },
+                    Some(id) if id.starts_with("allow") => QuestionAnswer::Allow,
+                    Some(_) => QuestionAnswer::Deny { reason: String::new() },
                     // Said with the cancel before it.
                     None => return assert!(self.sent.contains(us), "{us}"),
                 };
@@ -461,7 +461,7 @@ fn it_asks_unless_its_configuration_lets_it_not() {
 
 #[test]
 fn an_answer_is_chosen_by_its_kind_and_never_reaches_further() {
-    let answered = |kinds: &[&str], answer: Answer| {
+    let answered = |kinds: &[&str], answer: QuestionAnswer| {
         let mut talk = asking(kinds);
         talk.does(|protocol, out| protocol.answer("7", &answer, out));
         let said = talk.sent.last().unwrap()["result"]["outcome"].clone();
@@ -469,9 +469,9 @@ fn an_answer_is_chosen_by_its_kind_and_never_reaches_further() {
         assert_eq!(talk.sent.iter().filter(|sent| sent["id"] == 7).count(), 1, "answered once");
         said.get("optionId").and_then(Value::as_str).unwrap_or("cancelled").to_owned()
     };
-    let deny = || Answer::Deny { reason: "no".to_owned() };
-    assert_eq!(answered(&["allow_always", "allow_once"], Answer::Allow), "id-allow_once");
-    assert_eq!(answered(&["allow_always", "reject_once"], Answer::Allow), "cancelled");
+    let deny = || QuestionAnswer::Deny { reason: "no".to_owned() };
+    assert_eq!(answered(&["allow_always", "allow_once"], QuestionAnswer::Allow), "id-allow_once");
+    assert_eq!(answered(&["allow_always", "reject_once"], QuestionAnswer::Allow), "cancelled");
     assert_eq!(answered(&["reject_always", "reject_once"], deny()), "id-reject_once");
     assert_eq!(answered(&["reject_always"], deny()), "cancelled");
 }
@@ -482,7 +482,7 @@ fn a_question_that_is_taken_back_takes_no_answer() {
     talk.hears(&json!({"method": "$/cancel_request", "params": {"requestId": 7}}));
     assert_eq!(talk.events.last(), Some(&AgentEvent::Withdrawn { question: "7".to_owned() }));
     let said = talk.sent.len();
-    talk.does(|protocol, out| protocol.answer("7", &Answer::Allow, out));
+    talk.does(|protocol, out| protocol.answer("7", &QuestionAnswer::Allow, out));
     assert_eq!(talk.sent.len(), said);
 }
 
@@ -517,7 +517,7 @@ fn a_tool_that_edits_says_which_files() {
         _ => None,
     });
     let changed: Vec<_> = changed.collect();
-    use agent::Change::{Added, Edited, Removed};
+    use agent::FileChangeKind::{Added, Edited, Removed};
     assert_eq!(changed, [("/p/new", Added), ("/p/old", Edited), ("/p/old", Removed)]);
 }
 
@@ -540,7 +540,7 @@ fn plans_thoughts_and_progress_have_their_own_words() {
         talk.hears(&update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a",
             "content": [{"type": "content", "content": {"type": "text", "text": text}}]})));
     }
-    let step = agent::Step { text: "one".to_owned(), progress: Progress::Active };
+    let step = agent::PlanStep { text: "one".to_owned(), progress: Progress::Active };
     let progress =
         |output: &str| AgentEvent::ToolProgress { call: "a".to_owned(), output: output.to_owned() };
     let call = AgentEvent::ToolCall { call: "a".to_owned(), tool: "run".to_owned(), input: "run".to_owned() };

@@ -163,8 +163,8 @@ impl Talk {
         } else if let Some(question) =
             path.strip_prefix("/permission/").and_then(|path| path.strip_suffix("/reply"))
         {
-            let refusal = Answer::Deny { reason: String::new() };
-            let answer = if text(us, "/body/reply") == "once" { Answer::Allow } else { refusal };
+            let refusal = QuestionAnswer::Deny { reason: String::new() };
+            let answer = if text(us, "/body/reply") == "once" { QuestionAnswer::Allow } else { refusal };
             self.speak(|protocol, out| protocol.answer(question, &answer, out));
         }
     }
@@ -601,8 +601,10 @@ fn plans_and_files_are_told_once() {
     let files: Vec<_> =
         talk.said.iter().filter(|event| matches!(event, AgentEvent::FileChanged { .. })).collect();
     let file = |path: &str, change| AgentEvent::FileChanged { path: path.to_owned(), change };
-    let wanted =
-        [file("/srv/project/a", agent::Change::Added), file("/srv/project/b", agent::Change::Edited)];
+    let wanted = [
+        file("/srv/project/a", agent::FileChangeKind::Added),
+        file("/srv/project/b", agent::FileChangeKind::Edited),
+    ];
     assert_eq!(files, wanted.iter().collect::<Vec<_>>());
     let Some(AgentEvent::Plan { steps }) = talk.said.get(1) else { panic!("{}", talk.story()) };
     assert_eq!(steps.iter().map(|step| step.text.as_str()).collect::<Vec<_>>(), ["a", "c"]);

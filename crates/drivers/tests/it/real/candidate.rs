@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, Told, Weather, Wish};
-use agent::{Abilities, Agent, Found, MemoryMove, TreeName};
+use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, StoryResult, Weather, Wish};
+use agent::{Abilities, Agent, MemoryMove, Presence, TreeName};
 use kernel::{Native, SessionId};
 use processes::count_marked;
 use rustix::process::{Pid, Signal, kill_process};
@@ -43,7 +43,7 @@ impl Real {
 
     /// Everything that can be known without a turn.
     pub(crate) async fn is_what_the_table_says(&self) {
-        let Found::Here { version } = self.agent.look().await else { panic!("it is not here") };
+        let Presence::Here { version } = self.agent.look().await else { panic!("it is not here") };
         let seen = [
             ("version", version),
             ("abilities", abilities(self.agent.abilities())),
@@ -259,7 +259,7 @@ impl Candidate for Real {
         notes.push((fact, seen.to_owned()));
     }
 
-    fn told(&self, story: &'static str, told: Told) {
+    fn told(&self, story: &'static str, told: StoryResult) {
         self.nothing_is_left();
         let notes = self.notes.lock().unwrap();
         let held = match told {

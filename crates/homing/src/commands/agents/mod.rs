@@ -73,7 +73,7 @@ fn absent(agent: &Agent) -> Vec<String> {
     vec![agent.name.clone(), agent.kind.clone(), agent.missing.clone().unwrap_or_default()]
 }
 
-/// The look of its sign-in, and the remedy if it has none.
+/// Its sign-in as far as it can be seen, and the remedy if it has none.
 fn signed_in(sign_in: &SignIn) -> String {
     match sign_in {
         SignIn::Unknown => String::new(),

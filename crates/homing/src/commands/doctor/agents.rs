@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Found, Launch, Message, SignIn};
+use agent::{Agent, AgentEvent, Launch, Message, Presence, SignIn};
 use anyhow::Result;
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 use tokio::task::JoinSet;
@@ -67,10 +67,10 @@ pub(super) async fn look(wanted: AgentChoice<'_>, config: &Config, scratch: &Scr
     findings
 }
 
-type AgentLook = (usize, std::sync::Arc<ConfiguredAgent>, Found);
+type AgentLook = (usize, std::sync::Arc<ConfiguredAgent>, Presence);
 
 fn summary(roster: &Roster, looked: &[AgentLook]) -> Finding {
-    let is_here = |(_, _, found): &&AgentLook| matches!(found, Found::Here { .. });
+    let is_here = |(_, _, found): &&AgentLook| matches!(found, Presence::Here { .. });
     let here = looked.iter().filter(is_here).count();
     let default = roster.default_agent();
     Finding::ok("agents", format!("{here} of {} are here; new sessions use {default}", looked.len()))
@@ -78,22 +78,22 @@ fn summary(roster: &Roster, looked: &[AgentLook]) -> Finding {
 
 async fn one(
     agent: &ConfiguredAgent,
-    found: Found,
+    found: Presence,
     wanted: AgentChoice<'_>,
     scratch: &ScratchDir,
 ) -> Vec<Finding> {
     let name = agent.name();
     let asked_for = wanted.name.is_some();
     let version = match found {
-        Found::Here { version } => version,
+        Presence::Here { version } => version,
         // Whoever asks for one agent, or wants it for sure, is told; the others are just not installed.
-        Found::Missing { what } if asked_for || agent.table().enabled == Enabled::Yes => {
+        Presence::Missing { what } if asked_for || agent.table().enabled == Enabled::Yes => {
             return vec![Finding::fail(name, what, "install it, or correct `program` in its table")];
         }
-        Found::Missing { what } if agent.has_program() => {
+        Presence::Missing { what } if agent.has_program() => {
             return vec![Finding::warn(name, what, "it is on PATH but does not say its version")];
         }
-        Found::Missing { .. } => return Vec::new(),
+        Presence::Missing { .. } => return Vec::new(),
     };
     let mut findings = vec![set_up(agent, &version)];
     if agent.table().bypass {
@@ -180,7 +180,7 @@ pub(super) async fn one_turn(agent: &dyn Agent, work: &Path, text: &str, wait: D
     let tree = launch.tree.clone();
     let said =
         tokio::time::timeout(wait, converse(agent, launch, Message { id, text: text.to_owned() })).await;
-    agent.bury(tree).await?;
+    agent.end_leftovers(tree).await?;
     said.map_err(|_| anyhow::anyhow!("no answer within {} s", wait.as_secs()))?
 }
 
@@ -192,7 +192,7 @@ async fn converse(agent: &dyn Agent, launch: Launch, message: Message) -> Result
             AgentEvent::Ready { .. } => running.hand(message.clone()).await?,
             AgentEvent::Text { text } => answer += &text,
             AgentEvent::Asked { question, .. } => {
-                let no = agent::Answer::Deny { reason: "this is only a try".to_owned() };
+                let no = agent::QuestionAnswer::Deny { reason: "this is only a try".to_owned() };
                 running.answer(&question, no).await?;
             }
             AgentEvent::Finished { .. } => return Ok(answer),

@@ -6,27 +6,27 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-type Step<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedStep<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A step that is run where it is awaited, as long as somebody does, and then in a task of the engine.
-struct Surely<T: Send + 'static> {
+struct Uncancelled<T: Send + 'static> {
     tasks: Tasks,
     /// None once it is over.
-    step: Option<Step<T>>,
+    step: Option<BoxedStep<T>>,
 }
 
 impl EnginePorts {
     /// Whatever puts something into an inbox goes on to its end even if the caller hangs up: what is stored must not
     /// wait for somebody else to come by.
-    pub(crate) fn surely<T: Send + 'static>(
+    pub(crate) fn uncancelled<T: Send + 'static>(
         &self,
         step: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = T> + Send {
-        Surely { tasks: self.tasks.clone(), step: Some(Box::pin(step)) }
+        Uncancelled { tasks: self.tasks.clone(), step: Some(Box::pin(step)) }
     }
 }
 
-impl<T: Send + 'static> Future for Surely<T> {
+impl<T: Send + 'static> Future for Uncancelled<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -39,7 +39,7 @@ impl<T: Send + 'static> Future for Surely<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Surely<T> {
+impl<T: Send + 'static> Drop for Uncancelled<T> {
     fn drop(&mut self) {
         let Some(step) = self.step.take() else { return };
         // Where no task can be begun any more, the node goes down: the next start looks into every inbox.

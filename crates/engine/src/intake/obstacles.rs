@@ -1,4 +1,4 @@
-//! Whether something stands in the way of an undo, or of a way back, asked before anything of it is written.
+//! Checks for what stands in the way of an undo, or of a way back, asked before anything of it is written.
 //!
 //! Whoever asks gets the refusal as the answer: with the files, or with what to put back. The look is a courtesy: what it
 //! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.

@@ -270,7 +270,8 @@ impl Keeper {
         }
     }
 
-    /// Takes what the runner says, and whatever else it has said already.
+    /// Takes what the runner says, and whatever else it has said already. With its end comes what is in the inbox: it was said
+    /// while the turn ran, in the scope of then, although it may have waited for company.
     async fn hear_attempt(&mut self, first: RunnerOutput) -> Result<(), Stop> {
         let mut news = StepInput::default();
         self.take_in(first, &mut news).await?;
@@ -282,6 +283,9 @@ impl Keeper {
             let Some(attempt) = self.outside.attempt_mut() else { break };
             let Ok(output) = attempt.runner.output.try_recv() else { break };
             self.take_in(output, &mut news).await?;
+        }
+        if news.reports.iter().any(|(_, report)| plan::is_last(report)) {
+            self.read_inbox(&mut news, DRAIN_MAX).await?;
         }
         self.advance(news).await
     }
@@ -295,6 +299,7 @@ impl Keeper {
             ErrandOutput::Back { errand, came } => {
                 self.outside = Outside::Nothing;
                 news.returns.push((errand, came));
+                self.read_inbox(&mut news, DRAIN_MAX).await?;
             }
         }
         self.advance(news).await

@@ -473,7 +473,7 @@ pub(super) fn stored(number: Number, fact: NewFact) -> StoredFact {
 }
 
 /// True if an attempt is over with this.
-fn is_last(report: &Report) -> bool {
+pub(super) fn is_last(report: &Report) -> bool {
     match report {
         Report::Finished { .. } | Report::Failed(_) | Report::Stopped | Report::Lost => true,
         Report::Ready { .. } | Report::Asked { .. } | Report::Withdrawn { .. } | Report::Missed { .. } => {

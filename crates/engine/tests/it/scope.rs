@@ -149,6 +149,21 @@ fn check_epochs(rules: &[Fact], where_it_ran: &BTreeMap<MessageId, &str>) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_was_said_just_before_the_scope_changed_was_not_said_in_the_new_one() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let slow = world.queued(session, "!sleep 1000").await;
+    world.house_has_handed(slow).await;
+    world.change(session, enter("blue")).await.unwrap();
+    // So late that the turn is over before anybody has looked into the inbox.
+    tokio::time::sleep(Duration::from_millis(950)).await;
+    assert_eq!(world.state(slow).await.0, Running);
+    let late = world.queued(session, "late").await;
+    world.arrived(session, 1).await;
+    assert_eq!(world.state(late).await, (Held, Some("other_scope")));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_that_has_to_be_now_is_refused_while_a_turn_runs() {
     let world = World::new().await;
     let session = world.shop().await;

@@ -172,6 +172,7 @@ fn not_found_hint(detail: &str) -> &'static str {
         _ if detail.ends_with("person") => "`homing user ls` lists them",
         _ if detail.ends_with("group") => "`homing group ls` lists them",
         _ if detail.ends_with("token") => "`homing token ls` lists them",
+        _ if detail.ends_with("reply") => "`homing outbox ls --all` lists them",
         _ => "check the id: `homing ls --all` lists your sessions, `homing queue` their messages",
     }
 }

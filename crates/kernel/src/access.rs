@@ -2,8 +2,8 @@
 //!
 //! A principal is a person and the credential they came with. `authorize` compares it with a session's stored record,
 //! `authorize_new` with what a new session would be, `authorize_rule` with the org's own rules; each makes an
-//! `Authorized<T>`, and nothing else can. The store takes only `Authorized` wishes, and compares the witness inside the
-//! transaction of the write, so a right that was taken away in between does not count.
+//! `Authorized<T>`, and nothing else can. It is asked in the transaction of the write,
+//! of the rows as they are there, and a plan that changes something takes one: no right can be taken away in between.
 
 use crate::{Address, GroupId, OrgId, PersonId, Scheme, SessionId, TokenId, Turn};
 use alloc::string::String;
@@ -278,31 +278,19 @@ impl Denied {
     }
 }
 
-/// The state in which the right was found; the store compares it again when it writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Witness {
-    /// The session whose record was read; none if the wish is not about one.
-    pub session: Option<SessionId>,
-    /// The record's revision then.
-    pub revision: u64,
-    /// The principal's standing then.
-    pub standing: u64,
-}
-
 /// A wish that was found to be allowed. Only this module can make one:
 ///
 /// ```compile_fail,E0451
-/// use homing_kernel::{Authorized, Principal, Witness};
+/// use homing_kernel::{Authorized, Principal};
 ///
-/// fn forge(by: Principal, witness: Witness) -> Authorized<&'static str> {
-///     Authorized { wish: "end it", by, witness }
+/// fn forge(by: Principal) -> Authorized<&'static str> {
+///     Authorized { wish: "end it", by }
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorized<T> {
     wish: T,
     by: Principal,
-    witness: Witness,
 }
 
 impl<T> Authorized<T> {
@@ -313,10 +301,6 @@ impl<T> Authorized<T> {
     /// The principal who wishes.
     pub fn by(&self) -> &Principal {
         &self.by
-    }
-    /// The witness of the right.
-    pub fn witness(&self) -> Witness {
-        self.witness
     }
 }
 
@@ -340,12 +324,7 @@ pub fn authorize<T>(by: &Principal, act: Act, record: &Record, wish: T) -> Resul
         Act::Tend { sender } if sender == by.person => needs(grant, Grant::Prompt)?,
         Act::Tend { .. } | Act::Rule => needs(grant, Grant::Manage)?,
     }
-    let session = Some(record.session);
-    Ok(Authorized {
-        wish,
-        by: by.clone(),
-        witness: Witness { session, revision: record.revision, standing: by.standing },
-    })
+    Ok(allowed(by, wish))
 }
 
 /// Is the credential good for this at all? Asked before a record is looked up.
@@ -396,7 +375,7 @@ pub fn authorize_new<T>(by: &Principal, fresh: Fresh<'_>, wish: T) -> Result<Aut
     if fresh.directory.is_some_and(|directory| !by.roots.iter().any(|root| is_under(directory, root))) {
         return Err(Denied::DirectoryNotYours);
     }
-    Ok(about_org(by, wish))
+    Ok(allowed(by, wish))
 }
 
 /// Is this address theirs to use, bound or not? Its scheme has to be one of the door's that they came through.
@@ -414,7 +393,7 @@ pub fn authorize_address(by: &Principal, brought: DoorAddress<'_>) -> Result<(),
 /// May `by` do this with their org?
 pub fn authorize_rule<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authorized<T>, Denied> {
     if matches!(act, OrgAct::GiveUp { credential } if by.credential == Some(credential)) {
-        return Ok(about_org(by, wish));
+        return Ok(allowed(by, wish));
     }
     if by.bound.is_some() {
         return Err(Denied::BoundElsewhere);
@@ -445,7 +424,7 @@ pub fn authorize_rule<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authori
             }
         }
     }
-    Ok(about_org(by, wish))
+    Ok(allowed(by, wish))
 }
 
 /// The strongest thing `by` may do with the session; none means that it does not exist for them. Homing itself manages every
@@ -484,9 +463,9 @@ pub fn is_under(directory: &str, root: &str) -> bool {
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn about_org<T>(by: &Principal, wish: T) -> Authorized<T> {
-    let witness = Witness { session: None, revision: 0, standing: by.standing };
-    Authorized { wish, by: by.clone(), witness }
+/// The one constructor.
+fn allowed<T>(by: &Principal, wish: T) -> Authorized<T> {
+    Authorized { wish, by: by.clone() }
 }
 
 fn uses_agent(by: &Principal, agent: &str) -> Result<(), Denied> {

@@ -19,9 +19,7 @@ const UNFINISHED_PAGE: usize = 256;
 /// The keepers of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Keepers {
-    /// True if the node goes down.
-    is_closing: AtomicBool,
-    /// Tells keepers so, in the order in which they began to listen: a story that is told again is the same one.
+    /// Tells keepers that the node goes down, in the order in which they began to listen: a story that is told again is the same one.
     closing: Notify,
     kept: Mutex<Kept>,
     emptier: Notify,
@@ -75,10 +73,6 @@ impl Bell {
 }
 
 impl Keepers {
-    pub(crate) fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::Acquire)
-    }
-
     pub(crate) fn count(&self) -> usize {
         self.kept().bells.len()
     }
@@ -88,10 +82,9 @@ impl Keepers {
         self.kept().confirmations.remove(&session).unwrap_or_default()
     }
 
-    /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
+    /// The node goes down (`EnginePorts::close`): ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
     /// which buries it.
     pub(crate) async fn close(&self, wait: Duration) {
-        self.is_closing.store(true, Ordering::Release);
         self.closing.notify_waiters();
         if tokio::time::timeout(wait, self.empty()).await.is_err() {
             tracing::warn!(
@@ -137,7 +130,7 @@ impl Engine {
 
     fn ring_keeper(&self, session: SessionId, ring: Ring, brings: Option<Confirmation>) {
         let mut kept = self.keepers().kept();
-        let is_open = !self.keepers().is_closing();
+        let is_open = !self.ports().is_closing();
         if let Some(confirmation) = brings.filter(|_| is_open) {
             kept.confirmations.entry(session).or_default().push(confirmation);
         }
@@ -230,7 +223,7 @@ impl Keepership {
 
     /// True if the node goes down.
     pub(super) fn is_closing(&self) -> bool {
-        self.engine.keepers().is_closing()
+        self.engine.ports().is_closing()
     }
 
     /// Somebody rings who can wait a little.

@@ -1,23 +1,23 @@
 //! Approvals, as people meet them: what is asked, whom it is left to, and what an answer is before the keeper
 //! decides about it.
 //!
-//! What an approval says comes with its row. What its answers are judged by was fixed when it was asked, so whether an answer fits, and whether its giver may give it, is said here; whether it comes
-//! first is the keeper's to say.
+//! What an approval says comes with its row. What its answers are judged by was fixed when it was asked, so an answer that does
+//! not fit, or is not its giver's to give, is refused here with words for people. Whether it is theirs is asked once more in the
+//! transaction that writes the request (`store::plan::ask`); whether it fits and comes first is the keeper's to say
+//! (`kernel::decide`).
 
 use crate::people::may;
 use crate::view::{may_read, readable};
 use crate::{AccessError, ConflictError, InvalidError, ViewError, Views, WayIn, WayInError};
 use kernel::{
     Act, Answer, Answerer, ApprovalForm, ApprovalId, Grantee, Moment, OrgAct, Principal, Record, Remember,
-    RuleId, SessionId, Turn, authorize, grant_of, may_answer,
+    RuleId, SessionId, Turn, authorize, grant_of, may_answer, people::RULES_MAX,
 };
 use serde::Deserialize;
 use store::{ApprovalRow, ApprovalState, RememberedRule, Seer, StoreError};
 
 /// The longest name of a tool that a rule can be made for.
 const TOOL_BYTES_MAX: usize = 256;
-/// Rules that an org may have: all of them are read for each question.
-pub const RULES_MAX: usize = 1_000;
 
 /// A question of an agent, with its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,10 +182,13 @@ impl WayIn {
     }
 
     async fn room_for_rules(&self, by: &Principal) -> Result<(), WayInError> {
-        match self.ports.store.rules(by.org).await?.len() {
-            RULES_MAX.. => Err(ConflictError::TooManyRules { limit: RULES_MAX }.into()),
-            _ => Ok(()),
+        let now = self.ports.now();
+        let rules = self.ports.store.rules(by.org).await?;
+        let limit = RULES_MAX as usize;
+        if rules.iter().filter(|rule| !rule.is_over(now)).count() >= limit {
+            return Err(ConflictError::TooManyRules { limit }.into());
         }
+        Ok(())
     }
 
     /// The refusal of whoever answers too late: who was first, or that nobody can answer any more and how to go on.

@@ -6,7 +6,8 @@
 
 use crate::approvals::{Settled, takes_words};
 use kernel::{
-    ApprovalForm, Denied, EndWhy, Grant, Refusal, Right, Role, RuleId, SessionId, Turn, people::RULES_MAX,
+    ApprovalForm, Denied, EndWhy, Grant, Grantee, Refusal, Right, Role, RuleId, SessionId, Turn,
+    people::RULES_MAX,
 };
 use std::fmt::Display;
 use store::{PeopleRefusal, Rejection, StoreError};
@@ -303,6 +304,14 @@ impl WayInError {
             Rejection::Unauthenticated => AccessError::Unauthenticated.into(),
             Rejection::NotFound { what } => AccessError::NotFound { what }.into(),
             Rejection::Denied(denied) => AccessError::denied(denied, "session").into(),
+            Rejection::NotYoursToAnswer { rule, whom } => {
+                let who = match whom {
+                    Grantee::Person(person) => person.to_string(),
+                    Grantee::Group(group) => group.to_string(),
+                    Grantee::Org => "the org".to_owned(),
+                };
+                Self::NotYoursToAnswer { who, rule }
+            }
             Rejection::Ended { session, why } => ConflictError::SessionEnded { session, why }.into(),
             Rejection::OtherScope => Self::OtherScope,
             Rejection::QueueFull { limit } => Self::QueueFull { limit },

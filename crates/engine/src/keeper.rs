@@ -41,9 +41,6 @@ const CHECKPOINT_FACTS: usize = 128;
 /// The first wait after an error, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// The longest that messages that only queue may stay in the inbox of a session whose turn is under way. They are as
-/// safe there; whatever cannot wait (a stop, an edit) takes them along at once.
-const SOON: Duration = Duration::from_millis(200);
 /// The longest that a dead keeper's runner may take to end, on top of the agent's own grace.
 const PART_MAX: Duration = Duration::from_secs(5);
 
@@ -225,7 +222,7 @@ impl Keeper {
         if keepership.is_rung_soon() {
             let now = Instant::now();
             self.inbox = match self.inbox {
-                InboxRead::WhenRung => InboxRead::At(now + SOON),
+                InboxRead::WhenRung => InboxRead::At(self.engine.keepers().round_end(now)),
                 InboxRead::At(moment) if moment <= now => InboxRead::Now,
                 soon => soon,
             };

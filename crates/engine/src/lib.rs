@@ -45,7 +45,7 @@ mod view;
 mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
-pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, RULES_MAX, Settled};
+pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, Settled};
 pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
 pub use doors::{Arrived, Delivered, Door, DoorReply, OutgoingReply, ReadBack, ReplyWords};
 pub use engine::{Collecting, Engine, Limits, Wiring};

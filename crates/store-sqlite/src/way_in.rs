@@ -13,8 +13,8 @@ use crate::tokens;
 use crate::tx::{PersonRef, Pid, Sid, SqliteTx, who};
 use crate::view;
 use kernel::{
-    Address, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal, Record, Request, SessionId,
-    Subject, To,
+    Address, ApprovalTerms, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal, Record, Request,
+    SessionId, Subject, To,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::plan::{
@@ -53,10 +53,11 @@ pub(crate) const BOUND_BEFORE: &str = seen!(
     "bindings b JOIN sessions s ON s.sid = b.sid JOIN persons p ON p.pid = s.owner
      WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NOT NULL ORDER BY b.bid DESC LIMIT 1"
 );
-pub(crate) const OF_MESSAGE: &str = "SELECT s.id, p.person FROM messages m JOIN sessions s ON s.sid = m.sid
+pub(crate) const OF_MESSAGE: &str =
+    "SELECT s.id, p.person, NULL FROM messages m JOIN sessions s ON s.sid = m.sid
     JOIN persons p ON p.pid = m.by WHERE m.id = ?1";
 pub(crate) const OF_APPROVAL: &str =
-    "SELECT s.id, NULL FROM approvals a JOIN sessions s ON s.sid = a.sid WHERE a.id = ?1";
+    "SELECT s.id, NULL, a.posed FROM approvals a JOIN sessions s ON s.sid = a.sid WHERE a.id = ?1";
 pub(crate) const ROOM: &str = "SELECT p.opened, o.opened, o.share_new, o.open_max, o.awake_max
     FROM persons p JOIN orgs o ON o.org = p.org WHERE p.pid = ?1";
 pub(crate) const CREDENTIAL: &str =
@@ -125,17 +126,18 @@ impl WriteTx for SqliteTx {
     }
 
     fn read_ask(&mut self, by: &Principal, new: &NewRequest) -> Result<AskSeen, SqliteError> {
-        let (session, sender) = match new.request.subject() {
-            Subject::Session(session) => (Some(session), None),
+        let target = match new.request.subject() {
+            Subject::Session(session) => Some(Target { session, sender: None, terms: None }),
             Subject::Message(message) => target(self.db(), OF_MESSAGE, message.stored())?,
             Subject::Approval(approval) => target(self.db(), OF_APPROVAL, approval.stored())?,
         };
-        let session = match session {
-            Some(session) => self.read_session(session)?,
+        let (sender, terms) = target.as_ref().map_or((None, None), |target| (target.sender, target.terms));
+        let session = match target {
+            Some(target) => self.read_session(target.session)?,
             None => None,
         };
         let (asker, key) = (self.read_asker(by)?, self.key_of(by, new.key.as_ref())?);
-        Ok(AskSeen { asker, key, session, sender })
+        Ok(AskSeen { asker, key, session, sender, terms })
     }
 
     fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, SqliteError> {
@@ -296,16 +298,20 @@ fn accepted(db: &Connection, message: MessageId) -> Result<Option<Accepted>, Sql
     }))
 }
 
-fn target(
-    db: &Connection,
-    sql: &str,
-    id: columns::Bits,
-) -> Result<(Option<SessionId>, Option<PersonId>), SqliteError> {
+/// The thing that a request is about.
+struct Target {
+    session: SessionId,
+    sender: Option<PersonId>,
+    terms: Option<ApprovalTerms>,
+}
+
+fn target(db: &Connection, sql: &str, id: columns::Bits) -> Result<Option<Target>, SqliteError> {
     let mut query = db.prepare_cached(sql)?;
     let mut rows = query.query([id])?;
-    let Some(row) = rows.next()? else { return Ok((None, None)) };
+    let Some(row) = rows.next()? else { return Ok(None) };
     let row = Columns(row);
-    Ok((Some(row.id(0)?), row.id_maybe(1)?))
+    let terms = row.bytes_maybe(2)?.map(|posed| record::decode_terms(Some(posed))).transpose()?;
+    Ok(Some(Target { session: row.id(0)?, sender: row.id_maybe(1)?, terms }))
 }
 
 // What is written.

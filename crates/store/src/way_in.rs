@@ -4,8 +4,8 @@ use crate::log::NewFact;
 use crate::rows::Import;
 use bytes::Bytes;
 use kernel::{
-    Address, Delivery, Denied, EndWhy, Epoch, MessageId, Moment, NewWorktree, Origin, Principal, Refusal,
-    Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
+    Address, Delivery, Denied, EndWhy, Epoch, Grantee, MessageId, Moment, NewWorktree, Origin, Principal,
+    Refusal, Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
 };
 use std::net::IpAddr;
 
@@ -282,6 +282,8 @@ pub enum Rejection {
     NotFound { what: &'static str },
     /// They may not.
     Denied(Denied),
+    /// A rule leaves the question to others.
+    NotYoursToAnswer { rule: RuleId, whom: Grantee },
     /// The session has ended.
     Ended { session: SessionId, why: EndWhy },
     /// The wish belongs to a scope that has not been.
@@ -328,6 +330,7 @@ impl Rejection {
             Self::Unauthenticated => "unauthenticated",
             Self::NotFound { .. } => "not_found",
             Self::Denied(denied) => denied_code(*denied),
+            Self::NotYoursToAnswer { .. } => "not_yours_to_answer",
             Self::Ended { .. } => "session_ended",
             Self::OtherScope => "other_scope",
             Self::QueueFull { .. } => "queue_full",

@@ -12,9 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::StoreError;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 /// Unfinished sessions looked up at once.
 const UNFINISHED_PAGE: usize = 256;
+/// The longest that messages that only queue may stay in the inbox of a session whose turn is under way. They are as
+/// safe there; whatever cannot wait (a stop, an edit) takes them along at once.
+const ROUND: Duration = Duration::from_millis(200);
 
 /// The keepers of this node.
 #[derive(Debug, Default)]
@@ -30,6 +34,8 @@ struct Kept {
     bells: BTreeMap<SessionId, Arc<Bell>>,
     /// The lookups outside for a session, for its keeper to say whether it counts.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
+    /// The end of the round in which messages that only queue are collected.
+    round_ends: Option<Instant>,
 }
 
 /// Something that was looked up outside, for the keeper to say whether it counts. It is no wish, and need not survive a
@@ -80,6 +86,14 @@ impl Keepers {
     /// The lookups for this session.
     pub(super) fn confirmations(&self, session: SessionId) -> Vec<Confirmation> {
         self.kept().confirmations.remove(&session).unwrap_or_default()
+    }
+
+    /// The moment at which messages that only queue are taken from the inbox. All sessions have it together, so that what they
+    /// append shares a commit instead of each taking a message's turn at the disk.
+    pub(super) fn round_end(&self, now: Instant) -> Instant {
+        let mut kept = self.kept();
+        let under_way = kept.round_ends.filter(|ends| *ends > now);
+        *kept.round_ends.insert(under_way.unwrap_or(now + ROUND))
     }
 
     /// The node goes down (`EnginePorts::close`): ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,

@@ -128,6 +128,7 @@ macro_rules! conformance {
             a_wish_whose_right_was_taken_away_is_refused,
             who_said_a_message_has_a_say_in_who_may_change_it,
             a_request_needs_what_it_brings_about,
+            only_whom_a_rule_names_answers,
             a_conversation_can_be_moved_to_another_open_session,
             a_repeated_rebinding_changes_nothing,
             small_changes_need_the_right_to_rule,

@@ -5,8 +5,8 @@ use super::story::*;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
-    Answer, Change as ScopeChange, Denied, EndWhy, Fact, Grant, Moment, Refusal, Request, Role, RuleId,
-    SessionId, Setting, To, Turn,
+    Answer, ApprovalTerms, Change as ScopeChange, Denied, EndWhy, Fact, Grant, Grantee, Moment, Refusal,
+    Request, Role, RuleId, SessionId, Setting, To, Turn,
 };
 
 pub async fn a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it<F: Fixture>() {
@@ -221,6 +221,35 @@ pub async fn a_request_needs_what_it_brings_about<F: Fixture>() {
     share(store, ses(1), &friend(), Some(Grant::Prompt)).await;
     let prompts = ask_as(store, &friend(), answer(5, Some(ses(1)))).await;
     assert_eq!(prompts, no(Rejection::Denied(Denied::Needs(Grant::Manage))));
+}
+
+/// What a rule leaves to some people is theirs while the answer is written, not while somebody looked.
+pub async fn only_whom_a_rule_names_answers<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    share(store, ses(1), &friend(), Some(Grant::Prompt)).await;
+    set(store, PeopleChange::MakeGroup { group: grp(1), name: "ours".into() }).await;
+    set(store, PeopleChange::Join { group: grp(1), person: friend().person }).await;
+    let (rule, whom) = (RuleId::from_bits(1), Grantee::Group(grp(1)));
+    let terms = ApprovalTerms { only: Some((rule, whom)), ..ApprovalTerms::default() };
+    let asks = Fact::Asked { approval: apr(1), turn: Turn(1), until: Moment(60_000), terms };
+    write(store, ses(1), vec![started(1, 1), attempt(1), asks]).await;
+    let answer = |n, answer| want(n, Request::Answer { approval: apr(1), answer, remember: None });
+    let done = |n| WriteOutcome::Done(waits(n, ses(1)));
+    let not_theirs = no(Rejection::NotYoursToAnswer { rule, whom });
+    let member = kernel::Principal { groups: vec![grp(1)], ..now(store, &friend()).await };
+    assert_eq!(ask_as(store, &member, answer(1, Answer::Yes)).await, done(1));
+    assert_eq!(ask_as(store, &me(), answer(2, Answer::Yes)).await, not_theirs);
+    assert_eq!(ask_as(store, &me(), answer(2, Answer::No)).await, done(2), "who manages it can say no");
+    set(store, PeopleChange::Leave { group: grp(1), person: friend().person }).await;
+    for words in [Answer::Yes, Answer::No] {
+        assert_eq!(
+            ask_as(store, &member, answer(3, words)).await,
+            not_theirs,
+            "they were one when they looked"
+        );
+    }
 }
 
 async fn rebind(store: &dyn Store, to: SessionId) -> WriteOutcome<(), Rejection> {

@@ -66,16 +66,20 @@ impl WriteTx for Contents {
     }
 
     fn read_ask(&mut self, by: &Principal, new: &NewRequest) -> Result<AskSeen, StoreError> {
-        let (session, sender) = match new.request.subject() {
+        let (session, sender, terms) = match new.request.subject() {
             Subject::Message(message) => {
                 let said = self.messages.get(&message);
-                (said.map(|said| said.accepted.session), said.map(|said| said.by))
+                (said.map(|said| said.accepted.session), said.map(|said| said.by), None)
             }
-            Subject::Approval(approval) => (self.approval(approval).map(|(record, _)| record.session), None),
-            Subject::Session(session) => (Some(session), None),
+            Subject::Approval(approval) => {
+                let asked = self.approval(approval).map(|(_, row)| row);
+                (asked.as_ref().map(|row| row.session), None, asked.map(|row| row.terms))
+            }
+            Subject::Session(session) => (Some(session), None, None),
         };
         let session = session.and_then(|session| self.seen_session(session));
-        Ok(AskSeen { asker: self.read_asker(by)?, key: self.row_of(by, new.key.as_ref()), session, sender })
+        let (asker, key) = (self.read_asker(by)?, self.row_of(by, new.key.as_ref()));
+        Ok(AskSeen { asker, key, session, sender, terms })
     }
 
     fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, StoreError> {

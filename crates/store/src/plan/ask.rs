@@ -3,8 +3,8 @@
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write, asker, planned};
 use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved};
 use kernel::{
-    Act, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject, authorize,
-    authorize_new, authorize_rule, grant_of,
+    Act, ApprovalTerms, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject,
+    authorize, authorize_new, authorize_rule, grant_of, may_answer,
 };
 
 /// The rows that a request is planned with.
@@ -18,6 +18,8 @@ pub struct AskSeen {
     pub session: Option<SessionSeen>,
     /// The sender of the message that it is about.
     pub sender: Option<PersonId>,
+    /// The terms of the approval that it answers.
+    pub terms: Option<ApprovalTerms>,
 }
 
 /// Promises that the keeper will see a request.
@@ -52,6 +54,7 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
     let act = act_of(&request, seen.sender.unwrap_or(PersonId::ENGINE));
     let allowed = authorize(now, act, &there.record, ()).map_err(denied)?;
     also(now, there, &request, &resolved).map_err(denied)?;
+    answerable(now, there, &request, seen.terms)?;
     let session = there.record.session;
     match there.ended {
         // Ending what has ended, or stopping in it, is what the person wanted.
@@ -109,5 +112,20 @@ fn also(now: &Principal, there: &SessionSeen, request: &Request, resolved: &Reso
         Some(rule) if rule.session.is_some() => authorize(now, Act::Rule, &there.record, ()).map(drop),
         Some(_) => authorize_rule(now, OrgAct::Rules, ()).map(drop),
         None => Ok(()),
+    }
+}
+
+/// The people of a rule alone answer what it left to them.
+fn answerable(
+    now: &Principal,
+    there: &SessionSeen,
+    request: &Request,
+    terms: Option<ApprovalTerms>,
+) -> Result<(), Rejection> {
+    let Request::Answer { answer, .. } = request else { return Ok(()) };
+    let Some((rule, whom)) = terms.and_then(|terms| terms.only) else { return Ok(()) };
+    match grant_of(now, &there.record) {
+        Some(grant) if may_answer(now, grant, Some(whom), answer) => Ok(()),
+        _ => Err(Rejection::NotYoursToAnswer { rule, whom }),
     }
 }

@@ -208,7 +208,7 @@ const BREAKS: &[Break] = &[
     Break {
         rule: "a session is its managers'",
         file: MAY,
-        was: "let ruled = authorize(by, Act::Rule, &session.record, ());",
+        was: "let ruled = authorize(by, Act::Manage, &session.record, ());",
         becomes: "let ruled = authorize(by, Act::Read, &session.record, ());",
     },
     Break {
@@ -256,14 +256,14 @@ const BREAKS: &[Break] = &[
     Break {
         rule: "a credential is good until it expires",
         file: CHANGE,
-        was: "!idle && self.expires.is_none_or(|until| now < until)",
-        becomes: "!idle",
+        was: "!idle && expires.is_none_or(|until| now < until)",
+        becomes: "{ let _ = expires; !idle }",
     },
     Break {
         rule: "a credential is good while it is used",
         file: CHANGE,
-        was: "!idle && self.expires.is_none_or(|until| now < until)",
-        becomes: "{ let _ = idle; self.expires.is_none_or(|until| now < until) }",
+        was: "!idle && expires.is_none_or(|until| now < until)",
+        becomes: "{ let _ = idle; expires.is_none_or(|until| now < until) }",
     },
     Break {
         rule: "a secret that was replaced counts for a moment",

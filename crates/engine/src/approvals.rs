@@ -154,7 +154,7 @@ impl WayIn {
         remember: Remember,
     ) -> Result<RememberedRule, WayInError> {
         match remember {
-            Remember::Session => authorize(by, Act::Rule, record, ())
+            Remember::Session => authorize(by, Act::Manage, record, ())
                 .map(drop)
                 .map_err(|denied| AccessError::denied(denied, "approval"))?,
             Remember::Always => may(by, OrgAct::Rules)?,

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::net::IpAddr;
 use store::Accepted;
 
-/// A part's text may be this long; longer words belong into a file.
-pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// The text of all parts of a message together may be this long; longer words belong into a file.
+pub const MESSAGE_TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Parts in one message.
 pub const PARTS_MAX: usize = 32;
 /// A caller's key may be this long.

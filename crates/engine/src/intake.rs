@@ -32,9 +32,6 @@ use store::{
 };
 use tokio::sync::Semaphore;
 
-/// The times a change of people is resolved before we give up: each further time means that somebody else was faster.
-pub(crate) const RESOLVE_MAX: usize = 3;
-
 /// The longest that a chore may take that somebody waits for. What takes longer goes on without them.
 const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
 
@@ -298,7 +295,7 @@ impl WayIn {
             }
             // Whoever may not even see it any more is told what anybody is.
             (Err(refused @ WayInError::Access(AccessError::Needs(_))), Request::Chore { session, .. }) => {
-                may(by, Act::Rule, &self.record(*session).await?, "session")?;
+                may(by, Act::Manage, &self.record(*session).await?, "session")?;
                 Err(refused.into())
             }
             (verdict, _) => Ok(verdict?),
@@ -387,7 +384,7 @@ impl WayIn {
         let request = match wanted {
             Request::Release { message, there: true } => {
                 let (record, scope) = self.written_for(by, *message).await?;
-                may(by, Act::Rule, &record, "message")?;
+                may(by, Act::Manage, &record, "message")?;
                 resolved.written_for = Some(scope);
                 wanted.clone()
             }
@@ -399,7 +396,7 @@ impl WayIn {
                 wanted.clone()
             }
             Request::ChangeScope { session, change, .. } => {
-                may(by, Act::Rule, &self.record(*session).await?, "session")?;
+                may(by, Act::Manage, &self.record(*session).await?, "session")?;
                 self.check_change(by, change)?;
                 self.settled(by, wanted.clone())?
             }
@@ -457,7 +454,7 @@ impl WayIn {
         trace: &Trace,
     ) -> Result<(), Declined> {
         check_trace(trace)?;
-        authorize_right(by, Act::Rule).map_err(|denied| AccessError::denied(denied, "session"))?;
+        authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
         let key = self.ports.key("rebind", trace, &(address.to_string(), to.to_string()));
         let (trail, schemes) = (self.ports.trail("rebind", trace), trace.schemes);
         let new = Rebind { address, to, key, trail, schemes };
@@ -487,7 +484,7 @@ impl WayIn {
         archived: Option<bool>,
         trace: &Trace,
     ) -> Result<(), Declined> {
-        authorize_right(by, Act::Rule).map_err(|denied| AccessError::denied(denied, "session"))?;
+        authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
         check_title(title.as_deref())?;
         let new = Retitle { session, title, archived, trail: self.ports.trail("retitle", trace) };
         let outcome = self.ports.store.retitle(Arc::new(by.clone()), new).await?;
@@ -600,9 +597,9 @@ fn right_for_request(by: &Principal, request: &Request) -> Result<(), AccessErro
         Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. }
             if by.rights.has(Right::Manage) =>
         {
-            Act::Rule
+            Act::Manage
         }
-        Request::Release { there: true, .. } => Act::Rule,
+        Request::Release { there: true, .. } => Act::Manage,
         Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. } => Act::Say,
         Request::Edit { .. } | Request::Stop { .. } | Request::Undo { .. } => Act::Say,
         Request::Answer { .. } => Act::Answer,
@@ -610,7 +607,7 @@ fn right_for_request(by: &Principal, request: &Request) -> Result<(), AccessErro
         | Request::ChangeScope { .. }
         | Request::KeepScope { .. }
         | Request::Chore { .. }
-        | Request::End { .. } => Act::Rule,
+        | Request::End { .. } => Act::Manage,
     };
     authorize_right(by, act).map_err(|denied| AccessError::denied(denied, "message"))
 }
@@ -648,8 +645,8 @@ fn check_parts(parts: &[MessagePart]) -> Result<(), InvalidError> {
     }
     let bytes: usize = parts.iter().map(|MessagePart::Text { text }| text.len()).sum();
     // The agent reads them as one text, with a line's end between two.
-    if bytes + parts.len().saturating_sub(1) > TEXT_BYTES_MAX {
-        return invalid(format!("more than {TEXT_BYTES_MAX} bytes of text"));
+    if bytes + parts.len().saturating_sub(1) > MESSAGE_TEXT_BYTES_MAX {
+        return invalid(format!("more than {MESSAGE_TEXT_BYTES_MAX} bytes of text"));
     }
     if parts.iter().all(|MessagePart::Text { text }| text.trim().is_empty()) {
         return invalid("there are no words in it".to_owned());

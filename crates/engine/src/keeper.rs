@@ -9,10 +9,10 @@ mod attempt;
 mod call_back;
 mod chores;
 mod events;
-mod judge;
 mod memory;
 mod outside;
 mod plan;
+mod questions;
 mod registry;
 
 use crate::Engine;
@@ -261,7 +261,7 @@ impl Keeper {
 
     async fn hear(&mut self, output: OutsideOutput) -> Result<(), Stop> {
         match output {
-            // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
+            // A runner never goes without a report; if it does, it panicked, and the next keeper ends what is left of it.
             OutsideOutput::Attempt(output) => self.hear_attempt(output.ok_or(Stop::Moved)?).await,
             OutsideOutput::Errand(output) => self.hear_errand(output).await,
         }
@@ -461,7 +461,7 @@ impl Keeper {
             Outside::Attempt(attempt) => {
                 let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
                 if tokio::time::timeout(grace + PART_MAX, attempt.runner.part()).await.is_err() {
-                    tracing::warn!(session = %self.session, "a runner does not end; the next keeper buries it");
+                    tracing::warn!(session = %self.session, "a runner does not end; the next keeper ends what is left of it");
                 }
             }
         }
@@ -520,7 +520,7 @@ fn finished_between(known: &BTreeSet<MessageId>, after: &Session) -> BTreeSet<Me
     known.difference(&still).copied().collect()
 }
 
-/// For messages of facts: what they followed from.
+/// The cause that is written with the facts that an inbox row leads to.
 fn cause_of_item(item: &InboxItem) -> Cause {
     match item {
         InboxItem::Say { message, .. } => Cause::Message(*message),

@@ -5,9 +5,9 @@
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
-//! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the port for whatever crosses sessions or nodes, `node` what this node
-//! does for it. `approvals` is what agents ask. `people` is who may do what, and how
-//! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
+//! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the
+//! port for whatever crosses sessions or nodes, `node` what this node does for it. `approvals` is what agents ask. `people` is
+//! who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
 //! database, no agent and no HTTP.
 
@@ -60,8 +60,8 @@ pub use export::{
 pub use fanout::{LiveWords, SessionUpdate, SharedFact};
 pub use follow::{Follow, FollowUpdate, ReadyFollow};
 pub use inbound::{
-    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, MessagePart, PARTS_MAX, Receipt,
-    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace,
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MESSAGE_TEXT_BYTES_MAX, MODEL_BYTES_MAX, MessagePart,
+    PARTS_MAX, Receipt, TITLE_BYTES_MAX, Trace,
 };
 pub use intake::{Made, WayIn};
 pub use look::{FILES_MAX, Look, LookResult};

@@ -1,7 +1,8 @@
 //! Looks: what is only looked up outside. An agent's commands and models, the files of the directory, what a turn changed.
 //!
-//! A look is a call, taken by the node that has the directory, that ends when its caller goes away. It carries the epoch under which it was asked. What it finds goes through the session's keeper before anybody gets
-//! it: if the scope has changed meanwhile, that is recorded, and nobody gets it.
+//! A look is a call, taken by the node that has the directory, that ends when its caller goes away. It carries the epoch under
+//! which it was asked. What it finds goes through the session's keeper before anybody gets it: if the scope has changed
+//! meanwhile, that is recorded, and nobody gets it.
 
 use crate::engine_ports::EnginePorts;
 use crate::{BadDirectory, TreeChanges, TreeFiles, UnavailableError, ViewError, Views};

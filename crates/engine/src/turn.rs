@@ -3,7 +3,7 @@
 //! A runner drives the agent's `Running` and reports to its keeper; it has no store, only the ports in `RunnerPorts`. It
 //! takes `Order`s (hand over the words, add some, answer, stop) and says `RunnerOutput`. That the agent is ready it says
 //! only when the words may go (`gate`). Whatever ends it, the last thing it says is a report, and it says it only after the attempt's processes
-//! were seen to be gone. A `cleanup` does the same for an attempt of an earlier term, of which only the name is left.
+//! were seen to be gone. `end_leftovers` does the same for an attempt of an earlier term, of which only the name is left.
 
 mod gate;
 
@@ -25,7 +25,7 @@ const ORDERS_AHEAD_MAX: usize = 64;
 /// Questions that an agent may ask in one attempt. Beyond them the answer is no: nobody would read so many.
 const QUESTIONS_MAX: usize = 256;
 /// The first wait before a burial is tried again, and the longest.
-const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const END_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// The order of a keeper to a runner.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Runner {
     }
 
     /// Makes sure that nothing of an earlier attempt is left, then reports it lost.
-    pub(crate) fn cleanup(
+    pub(crate) fn end_leftovers(
         ports: &RunnerPorts,
         agent: Option<Arc<dyn Agent>>,
         fence: Fence,
@@ -270,7 +270,7 @@ impl RunnerTask {
         tokio::select! {
             biased;
             started = agent.start(launch) => started,
-            // The next keeper buries this attempt; nothing may come up after that.
+            // The next keeper ends what is left of this attempt; nothing may come up after that.
             () = self.say.closed() => Err(Trouble::transient("its keeper has gone")),
         }
     }
@@ -423,7 +423,7 @@ impl RunnerTask {
     }
 
     async fn say(&self, output: RunnerOutput) {
-        // A keeper that does not listen any more has died; the next one buries this attempt.
+        // A keeper that does not listen any more has died; the next one ends what is left of this attempt.
         let _ = self.say.send(output).await;
     }
 }
@@ -447,7 +447,7 @@ fn answer_of(answer: Answer) -> agent::QuestionAnswer {
 
 /// Tries until it is sure: nothing may be started in the session before.
 pub(crate) async fn end_leftovers(agent: &dyn Agent, tree: &TreeName) {
-    let (mut wait, longest) = BURY_AGAIN;
+    let (mut wait, longest) = END_AGAIN;
     while let Err(trouble) = agent.end_leftovers(tree.clone()).await {
         tracing::warn!(%tree, %trouble, "an attempt may have left processes behind; looking again");
         tokio::time::sleep(wait).await;

@@ -209,9 +209,9 @@ impl Worktrees {
 
     async fn may_rule(&self, by: &Principal, session: SessionId) -> Result<(), WorktreeError> {
         let denied = |denied| AccessError::denied(denied, "session");
-        authorize_right(by, Act::Rule).map_err(denied)?;
+        authorize_right(by, Act::Manage).map_err(denied)?;
         let record = self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
-        authorize(by, Act::Rule, &record, ()).map_err(denied)?;
+        authorize(by, Act::Manage, &record, ()).map_err(denied)?;
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl Worktrees {
         if by.bound.is_some() {
             return Err(AccessError::BoundElsewhere.into());
         }
-        authorize_right(by, Act::Rule).map_err(|denied| AccessError::denied(denied, "session"))?;
+        authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
         let mut gone = Vec::new();
         for (seen, why) in self.due_to_go().await? {
             if self.may_rule(by, seen.session).await.is_err() {

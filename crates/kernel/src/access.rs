@@ -1,7 +1,7 @@
 //! The rule of who may do what, and the only way to prove that it was asked.
 //!
 //! A principal is a person and the credential they came with. `authorize` compares it with a session's stored record,
-//! `authorize_new` with what a new session would be, `authorize_rule` with the org's own rules; each makes an
+//! `authorize_new` with what a new session would be, `authorize_org` with the org's own rules; each makes an
 //! `Authorized<T>`, and nothing else can. It is asked in the transaction of the write,
 //! of the rows as they are there, and a plan that changes something takes one: no right can be taken away in between.
 
@@ -213,7 +213,7 @@ pub enum Act {
     /// Withdraw, hold or release a waiting message: its sender, or whoever manages the session.
     Tend { sender: PersonId },
     /// Change the session itself: order, title, end, who else may touch it.
-    Rule,
+    Manage,
 }
 
 /// An act on the org, as far as rights are concerned.
@@ -322,7 +322,7 @@ pub fn authorize<T>(by: &Principal, act: Act, record: &Record, wish: T) -> Resul
             }
         }
         Act::Tend { sender } if sender == by.person => needs(grant, Grant::Prompt)?,
-        Act::Tend { .. } | Act::Rule => needs(grant, Grant::Manage)?,
+        Act::Tend { .. } | Act::Manage => needs(grant, Grant::Manage)?,
     }
     Ok(allowed(by, wish))
 }
@@ -336,7 +336,7 @@ pub fn authorize_right(by: &Principal, act: Act) -> Result<(), Denied> {
             Act::Say | Act::Reword { .. } => Right::Prompt,
             Act::Answer => Right::Approve,
             Act::Tend { sender } if sender == by.person => Right::Prompt,
-            Act::Tend { .. } | Act::Rule => Right::Manage,
+            Act::Tend { .. } | Act::Manage => Right::Manage,
         },
     )
 }
@@ -391,7 +391,7 @@ pub fn authorize_address(by: &Principal, brought: DoorAddress<'_>) -> Result<(),
 }
 
 /// May `by` do this with their org?
-pub fn authorize_rule<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authorized<T>, Denied> {
+pub fn authorize_org<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authorized<T>, Denied> {
     if matches!(act, OrgAct::GiveUp { credential } if by.credential == Some(credential)) {
         return Ok(allowed(by, wish));
     }

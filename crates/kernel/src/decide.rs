@@ -1,6 +1,7 @@
 //! The judgement of a command: facts, or a refusal. Changes nothing.
 //!
-//! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
+//! Every rule about *whether* something may happen in a session stands here, once (changes of scope: `scope`; who may at all:
+//! `access` and `people`). `next_turn` is the only place where waiting
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
 
 use crate::approval::{Answer, Answerer, TurnApproval};
@@ -20,7 +21,7 @@ type Facts = Vec<Fact>;
 impl Session {
     /// The facts that follow from this command now, or its refusal.
     pub fn decide(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
-        let mut facts = self.answer(command, given)?;
+        let mut facts = self.judge_command(command, given)?;
         let changes = self.pending.is_some()
             || facts.iter().any(|fact| matches!(fact, Fact::ChangeAsked { .. } | Fact::Opened { .. }));
         let starts = given.slot != Slot::Unasked && self.may_start_after(&facts);
@@ -38,7 +39,7 @@ impl Session {
         Ok(facts)
     }
 
-    fn answer(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
+    fn judge_command(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         match command {
             Command::Open { scope, origin, enter } => self.open(scope, origin, enter),
             Command::Say { message, by, delivery, under } => self.say(message, by, delivery, under, given),
@@ -294,7 +295,7 @@ impl Session {
         }
     }
 
-    /// Only the attempt that runs is heard, and of an earlier keeper's only that it was buried. Anything else is
+    /// Only the attempt that runs is heard, and of an earlier keeper's only that nothing of it is left. Anything else is
     /// recorded once and changes nothing.
     fn report(&self, fence: Fence, report: Report, given: &Given) -> Facts {
         let ours = fence.term == given.term || report == Report::Lost;
@@ -547,6 +548,7 @@ impl Session {
         self.queue.iter().find(|waiting| waiting.message == message).ok_or(Refusal::TooLate)
     }
 
+    /// A person's or a rule's answer to a question of the agent: the first that fits counts.
     fn answer_ask(&self, approval: ApprovalId, answer: Answer, by: Answerer) -> Result<Facts, Refusal> {
         let Work::Busy(running) = &self.work else { return Err(Refusal::TooLate) };
         match running.open(approval).next() {

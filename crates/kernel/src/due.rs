@@ -18,7 +18,7 @@ pub enum Due {
     /// Nothing.
     Nothing,
     /// An attempt of an earlier term may have left processes behind: see that they are gone, then report it lost.
-    Bury(Fence),
+    EndLeftovers(Fence),
     /// One process of the agent works on one message.
     Run(Run),
     /// Something else is done outside. Doing it twice is doing it once.
@@ -106,7 +106,7 @@ impl Session {
             Stage::Stopping { fence, .. } => (fence, Step::Stop),
         };
         if fence.term != term {
-            return Due::Bury(fence);
+            return Due::EndLeftovers(fence);
         }
         Due::Run(Run {
             fence,
@@ -148,7 +148,7 @@ impl Session {
         holds.chain(crowded).chain(self.turn_deadlines(term)).min()
     }
 
-    /// An attempt of an earlier term has none any more: it is buried as soon as it is seen.
+    /// An attempt of an earlier term has none any more: what is left of it is ended as soon as it is seen.
     fn turn_deadlines(&self, term: Term) -> Vec<Moment> {
         let Work::Busy(running) = &self.work else { return Vec::new() };
         let asks = running.approvals.iter().filter_map(|ask| match ask {

@@ -47,7 +47,7 @@ pub enum Report {
     Withdrawn { approval: ApprovalId },
     /// The words of this message did not get into the turn, and nothing of them was acted on.
     Missed { message: MessageId },
-    /// The agent said itself that it has finished; its processes are gone.
+    /// The agent said itself that it has finished; its processes are gone, or kept for the session's next turn.
     Finished { native: Option<Native> },
     /// The attempt failed; its processes are gone.
     Failed(Failure),

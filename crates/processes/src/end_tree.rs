@@ -30,7 +30,7 @@ pub struct EndedTree {
     pub killed: u32,
 }
 
-/// Ends whatever is left of an attempt whose lock is in that directory. See `Agent::bury` for what is promised.
+/// Ends whatever is left of an attempt whose lock is in that directory. See `Agent::end_leftovers` for what is promised.
 pub async fn end_tree(locks: PathBuf, tree: TreeName) -> Result<EndedTree, ProcessError> {
     let ended = tokio::task::spawn_blocking(move || end_tree_now(&locks, &tree)).await;
     ended.unwrap_or_else(|why| Err(ProcessError::failed(why)))

@@ -1,4 +1,4 @@
-//! The lock of one attempt: a file named after its tree, held by its supervisor or by whoever buries it.
+//! The lock of one attempt: a file named after its tree, held by its supervisor or by whoever ends what is left.
 //!
 //! The file is removed by its last holder, while it still holds it. So after taking the lock one looks whether the name
 //! still leads to the file one has locked; if not, somebody else was quicker and one begins again.

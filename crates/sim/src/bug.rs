@@ -21,7 +21,7 @@ pub enum Bug {
     /// The message goes to the agent, and the log does not say so.
     HandedUnwritten,
     /// An attempt of an earlier term is declared gone without a look.
-    BuryNothing,
+    LeaveLeftovers,
     /// A message lands in another session of the same person.
     Misrouted,
     /// Any failure of the agent counts as the death of the conversation.
@@ -94,7 +94,7 @@ impl Bug {
         Self::StaleApplied,
         Self::AckBeforeDurable,
         Self::HandedUnwritten,
-        Self::BuryNothing,
+        Self::LeaveLeftovers,
         Self::Misrouted,
         Self::GoneForTransient,
         Self::ClaimsIgnored,
@@ -137,7 +137,7 @@ impl Bug {
             Self::StaleApplied => "stale result applied",
             Self::AckBeforeDurable => "acknowledged before durable",
             Self::HandedUnwritten => "handed over without a fact",
-            Self::BuryNothing => "buried without a look",
+            Self::LeaveLeftovers => "leftovers ended without a look",
             Self::Misrouted => "into another session of the same person",
             Self::GoneForTransient => "any failure is Gone",
             Self::ClaimsIgnored => "claims ignored",

@@ -118,7 +118,7 @@ pub(crate) struct Odds {
     /// An agent takes a question back before anybody has answered, or after.
     pub(crate) takes_back: u64,
     /// A burial cannot be made sure of at once.
-    pub(crate) bury_fails: u64,
+    pub(crate) ending_fails: u64,
     /// An agent has not kept a conversation in which it never finished anything.
     pub(crate) unkept: u64,
     /// A ring for a keeper is not heard.
@@ -281,7 +281,7 @@ fn odds(dice: &mut Dice) -> Odds {
         die_before: some(250, 15),
         die_after: some(250, 15),
         slow_agent: some(500, 500),
-        bury_fails: some(400, 400),
+        ending_fails: some(400, 400),
         takes_back: some(400, 500),
         unkept: 0,
         lost_ring: 0,

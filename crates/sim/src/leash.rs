@@ -1,4 +1,4 @@
-//! The in-process agent as a daemon meets it: slow to start, hard to bury, and watched.
+//! The in-process agent as a daemon meets it: slow to start, hard to end, and watched.
 //!
 //! It judges law 13 in the moment: no start before `AttemptStarted` is durable, no word handed over before `Handed` is, none
 //! said into a turn before `Steered` is; and no agent is given a conversation of another's. Some planted bugs are lies
@@ -254,11 +254,11 @@ impl Agent for Leash {
             if sky.strikes(|odds| odds.slow_agent) {
                 sky.dawdle().await;
             }
-            if sky.strikes(|odds| odds.bury_fails) {
+            if sky.strikes(|odds| odds.ending_fails) {
                 return Err(Trouble::transient("it cannot be seen yet"));
             }
             sky.notes.tell(|| format!("      agent: bury {tree}"));
-            if sky.lies(Bug::BuryNothing, 1_000) {
+            if sky.lies(Bug::LeaveLeftovers, 1_000) {
                 return Ok(EndedLeftovers { killed: 0 });
             }
             self.inner.end_leftovers(tree).await

@@ -30,7 +30,7 @@ struct SessionPage {
     senders: BTreeMap<MessageId, PersonId>,
     awake: Option<PersonId>,
     fence: Option<Fence>,
-    /// Those who had something taken back, and was given nothing since.
+    /// Those from whom something was taken back and who were given nothing since.
     shut_out: BTreeSet<PersonId>,
 }
 
@@ -132,7 +132,7 @@ impl Ledger {
         }
     }
 
-    /// A replaced daemon may be late with a start that was buried meanwhile. It never gets the words.
+    /// A replaced daemon may be late with a start that was given up meanwhile. It never gets the words.
     fn is_late(&self, session: SessionId, fence: Fence) -> bool {
         let has_words =
             |noted: &Noted| noted.did == Did::Handed && (noted.session, noted.fence) == (session, fence);

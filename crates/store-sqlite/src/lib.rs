@@ -18,9 +18,9 @@ mod migrations;
 mod open;
 mod outbox;
 mod people;
-#[cfg(test)]
-mod plans;
 mod projection;
+#[cfg(test)]
+mod query_plan_tests;
 mod reader;
 mod rules;
 mod sqlite;

@@ -140,7 +140,7 @@ impl Log for SqliteStore {
         self.ask_reader(move |db| people::may(db, session, person, Act::Say))
     }
     fn may_rule(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.ask_reader(move |db| people::may(db, session, person, Act::Rule))
+        self.ask_reader(move |db| people::may(db, session, person, Act::Manage))
     }
 }
 

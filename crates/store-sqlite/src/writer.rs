@@ -2,8 +2,9 @@
 //!
 //! Changes wait in a bounded queue. The thread takes what is there into one transaction, commits once (one fsync for all of
 //! them), and only then answers. A change decides before it writes, so it hardly ever fails; if one does, the whole group
-//! is run again, each under a savepoint of its own so that it takes nobody along. A commit that ends in an error is neither a yes nor a no: everybody in it hears *unknown*, the connection
-//! is replaced, and a commit of our own settles what the file holds before the next change is looked at.
+//! is run again, each under a savepoint of its own so that it takes nobody along. A commit that ends in an error is neither
+//! a yes nor a no: everybody in it hears *unknown*, the connection is replaced, and a commit of our own settles what the file
+//! holds before the next change is looked at.
 
 use crate::error::SqliteError;
 use crate::files::Files;

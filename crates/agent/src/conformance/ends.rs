@@ -79,23 +79,23 @@ pub async fn a_hanging_agent_can_be_stopped(on: &dyn Candidate) -> StoryResult {
     Ok(())
 }
 
-pub async fn a_dropped_attempt_can_be_buried(on: &dyn Candidate) -> StoryResult {
+pub async fn the_leftovers_of_a_dropped_attempt_can_be_ended(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     talk.hand(&[Wish::Dawdle]).await?;
     talk.until_it_speaks().await;
     let tree = talk.launch.tree.clone();
     drop(talk);
-    wait(on, on.agent().end_leftovers(tree.clone())).await.expect("it can be buried");
+    wait(on, on.agent().end_leftovers(tree.clone())).await.expect("what is left can be ended");
     on.assert_nothing_left(&tree);
     Ok(())
 }
 
-pub async fn burying_twice_or_nothing_is_fine(on: &dyn Candidate) -> StoryResult {
+pub async fn ending_leftovers_twice_or_none_is_fine(on: &dyn Candidate) -> StoryResult {
     let ended = turn(on, &[Wish::Keep("hello")]).await?;
     let never = TreeName::of(on.session());
     for tree in [&ended.tree, &ended.tree, &never, &never] {
-        let buried = wait(on, on.agent().end_leftovers(tree.clone())).await.expect("nothing hinders it");
-        assert_eq!(buried.killed, 0);
+        let ended = wait(on, on.agent().end_leftovers(tree.clone())).await.expect("nothing hinders it");
+        assert_eq!(ended.killed, 0);
         on.assert_nothing_left(tree);
     }
     Ok(())

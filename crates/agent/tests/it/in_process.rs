@@ -34,7 +34,7 @@ async fn an_attempt_outlives_its_daemon_until_it_is_buried() {
     drop(running);
     tokio::time::sleep(std::time::Duration::from_millis(2_000)).await;
     let [tree] = trial.house.alive().try_into().expect("it lingers");
-    assert_eq!(trial.agent.end_leftovers(tree).await.expect("it can be buried").killed, 1);
+    assert_eq!(trial.agent.end_leftovers(tree).await.expect("what is left can be ended").killed, 1);
     assert!(trial.house.alive().is_empty());
     assert_eq!(trial.house.noted().last().map(|noted| noted.did), Some(Did::Killed));
 }

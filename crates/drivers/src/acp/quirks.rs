@@ -60,7 +60,7 @@ pub struct Quirks {
     pub bypass_modes: Option<Vec<String>>,
     /// Where a tool's name stands in a `tool_call`.
     pub tool_name: Option<String>,
-    /// The extent of the figures in the answer to a prompt are about.
+    /// The extent of the figures in the answer to a prompt: this turn, or the whole conversation.
     pub usage: Option<UsageFigures>,
     /// The way its memory follows to another directory.
     pub memory: Option<Memory>,

@@ -77,8 +77,8 @@ async fn they_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
         let launch = bench.launch();
         let running = bench.attempt(&launch, STUBBORN, HANGING).await;
         signal(bench.supervisor_of(&launch.tree), Signal::KILL);
-        let buried = bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
-        assert!(buried.killed >= 5, "{buried:?}");
+        let ended = bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
+        assert!(ended.killed >= 5, "{ended:?}");
         assert_eq!(bench.left(&launch.tree), 0);
         assert_no_group(&launch.tree);
         assert_eq!(std::fs::read_dir(bench.locks()).unwrap().count(), 0);

@@ -12,7 +12,7 @@ use crate::cluster::Happened;
 use crate::export::{Export, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastTurn};
 use crate::inbound::encode_parts;
 use crate::story::{Imported, SaidThere, Story, retold};
-use crate::{IfNew, Made, TEXT_BYTES_MAX, Trace, UnavailableError, WayIn, WayInError};
+use crate::{IfNew, MESSAGE_TEXT_BYTES_MAX, Made, Trace, UnavailableError, WayIn, WayInError};
 use kernel::{
     Change, Command, Delivery, Fact, Failure, Fence, Given, MessageId, Moment, Outcome, PersonId, Policy,
     Principal, Refusal, Report, Request, Scope, Session, SessionId, Setting, Slot, Term, Turn,
@@ -95,8 +95,8 @@ fn bad_turn(past: &PastTurn) -> Option<String> {
         return Some(format!("a turn has 1 to {PAST_SAID_MAX} messages"));
     }
     let words = past.said.iter().map(|said| encode_parts(&said.parts).len());
-    if words.max().is_some_and(|bytes| bytes > 2 * TEXT_BYTES_MAX) {
-        return Some(format!("a message has more than {TEXT_BYTES_MAX} bytes of text"));
+    if words.max().is_some_and(|bytes| bytes > 2 * MESSAGE_TEXT_BYTES_MAX) {
+        return Some(format!("a message has more than {MESSAGE_TEXT_BYTES_MAX} bytes of text"));
     }
     if let Some(story) = past.story.iter().find(|story| !PAST_KINDS.contains(&story.kind.as_str())) {
         return Some(format!("{:?} is nothing that can be told elsewhere", story.kind));

@@ -82,7 +82,7 @@ impl Keeper {
                     self.outside = Outside::Errand(errand);
                 }
             }
-            Due::Bury(fence) => {
+            Due::EndLeftovers(fence) => {
                 if !self.outside.runs(fence) {
                     self.end_leftovers(fence);
                 }
@@ -140,7 +140,7 @@ impl Keeper {
             Stage::Starting { .. } | Stage::Resting { .. } => false,
         });
         let (ports, snapshots) = (self.engine.runner_ports(), handed.then(|| self.snapshots(fence)));
-        let runner = Runner::cleanup(ports, self.agent(), fence, self.session, snapshots);
+        let runner = Runner::end_leftovers(ports, self.agent(), fence, self.session, snapshots);
         self.outside = Outside::Attempt(Box::new(RunningAttempt::bare(runner)));
     }
 

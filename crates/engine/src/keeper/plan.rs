@@ -28,7 +28,7 @@ pub(super) struct StepInput {
     pub(super) stale: Vec<(Fence, ReportKind)>,
     /// The errands that have come back.
     pub(super) returns: Vec<(Errand, Return)>,
-    /// The lookups of somebody outside, and wants to hear whether it still counts.
+    /// Results of looks: whoever looked wants to hear whether they still count.
     pub(super) confirmations: Vec<Confirmation>,
     /// The words for people if a turn has to wait for what others have.
     pub(super) crowded_by: Option<String>,
@@ -346,7 +346,7 @@ impl Planning {
         }
     }
 
-    /// Words that were to be said into a turn that is over, and has not left us, waits for one of its own.
+    /// A message that was to be said into a turn that is over, and has not left us, waits for a turn of its own.
     fn miss(&mut self, runner: Option<&Runner>, fence: Fence) {
         let Some(runner) = runner.filter(|runner| runner.fence == fence) else { return };
         let steered = self.after.running().into_iter().flat_map(|running| &running.steered);

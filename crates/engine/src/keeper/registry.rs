@@ -32,7 +32,7 @@ pub(crate) struct Keepers {
 #[derive(Debug, Default)]
 struct Kept {
     bells: BTreeMap<SessionId, Arc<Bell>>,
-    /// The lookups outside for a session, for its keeper to say whether it counts.
+    /// Results of looks for a session: its keeper says whether they count.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
     /// The end of the round in which messages that only queue are collected.
     round_ends: Option<Instant>,
@@ -97,7 +97,7 @@ impl Keepers {
     }
 
     /// The node goes down (`EnginePorts::close`): ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
-    /// which buries it.
+    /// which ends what is left of it.
     pub(crate) async fn close(&self, wait: Duration) {
         self.closing.notify_waiters();
         if tokio::time::timeout(wait, self.empty()).await.is_err() {

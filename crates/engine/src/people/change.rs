@@ -4,7 +4,7 @@
 use crate::intake::check_trace;
 use crate::{AccessError, ConflictError, People, PeopleError, Trace};
 use kernel::people::may_ask;
-use kernel::{OrgAct, Principal, authorize_rule};
+use kernel::{OrgAct, Principal, authorize_org};
 use serde::Serialize;
 use store::{NewChange, PeopleChange, StoreError, WriteOutcome};
 
@@ -83,7 +83,7 @@ impl People {
 
 /// Checks that they may do this with their org.
 pub(crate) fn may(by: &Principal, act: OrgAct) -> Result<(), AccessError> {
-    authorize_rule(by, act, ()).map(drop).map_err(|denied| AccessError::denied(denied, "org"))
+    authorize_org(by, act, ()).map(drop).map_err(|denied| AccessError::denied(denied, "org"))
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ impl People {
         let denied = |denied| AccessError::denied(denied, "session");
         match &on {
             Resource::Session(session) => {
-                authorize_right(by, Act::Rule).map_err(denied)?;
+                authorize_right(by, Act::Manage).map_err(denied)?;
                 let record = self.ports.record(*session).await?;
                 let record = record.ok_or(AccessError::NotFound { what: "session" })?;
-                authorize(by, Act::Rule, &record, ()).map_err(denied)?;
+                authorize(by, Act::Manage, &record, ()).map_err(denied)?;
             }
             Resource::Agent(agent) => {
                 may(by, OrgAct::Rules)?;

@@ -1,9 +1,11 @@
 //! People, their rights, and every way in which those change.
 //!
-//! The rules are `kernel::people`'s. `change` is the only way to the store's own `change`; the others are what
-//! people can wish: `persons`, `groups`, `grants`, `roots`, `rules`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
-//! `vouched`, `links`, `passwords`, `secrets`. `rights_cache` remembers for a moment what somebody may do, `uses` when they last did.
+//! The rules are `kernel::people`'s. `change` is the only way to the store's own `change`; the others are what people can wish:
+//! `persons`, `groups`, `grants`, `roots`, `approval_rules` (which questions of agents are answered without asking, or by whom),
+//! `tokens`, `orgs`, `audit`; and how they come in: `sign_in`, `vouched`, `links`, `passwords`, `secrets`. `rights_cache` remembers
+//! for a moment what somebody may do, `uses` when they last did.
 
+mod approval_rules;
 mod audit;
 mod change;
 mod grants;
@@ -14,19 +16,18 @@ mod passwords;
 mod persons;
 mod rights_cache;
 mod roots;
-mod rules;
 mod secrets;
 mod sign_in;
 mod tokens;
 mod uses;
 mod vouched;
 
+pub use approval_rules::NewRule;
 pub use audit::{AuditWish, Broken, ChainCheck};
 pub use links::LinkSecret;
 pub use orgs::MakeOrg;
 pub use passwords::PASSWORD_LENGTH;
 pub use persons::{AddPerson, MeView, PersonChange};
-pub use rules::NewRule;
 pub use secrets::{Secret, hash_of};
 pub use sign_in::{SignInFor, Signed};
 pub use tokens::MakeToken;
@@ -51,6 +52,9 @@ pub const NAME_BYTES_MAX: usize = 800;
 const HANDLE_BYTES_MAX: usize = 64;
 /// As long as an e-mail address can be: 254 characters, whatever they are.
 const EMAIL_BYTES_MAX: usize = 1_016;
+
+/// The times a sign-in is resolved before we give up: each further time means that somebody else was faster.
+const RESOLVE_MAX: usize = 3;
 
 /// People, and who may do what. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 //!
 //! Whoever is not let in hears one and the same, whatever was wrong, after the same work.
 
+use super::RESOLVE_MAX;
 use super::Secret;
-use crate::intake::RESOLVE_MAX;
 use crate::{ConflictError, InvalidError, People, PeopleError, Trace};
 use kernel::{Moment, OrgId, PersonId, TokenId};
 use store::{AuditEntry, LoginRow, Purpose, SignedIn, TokenRow};

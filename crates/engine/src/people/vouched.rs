@@ -5,8 +5,8 @@
 //! then on that name is theirs. An address that goes to somebody else later opens nothing: who has a name at the provider
 //! is not found by an address any more.
 
+use super::RESOLVE_MAX;
 use super::{SignInFor, Signed, check_handle};
-use crate::intake::RESOLVE_MAX;
 use crate::{AddPerson, ConflictError, People, PeopleError, Trace};
 use kernel::{OrgId, PersonId, Principal, Role};
 use store::{NewLink, OrgRow, PeopleChange, StoreError};

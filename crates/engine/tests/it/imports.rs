@@ -82,7 +82,8 @@ async fn the_same_conversation_comes_once_and_a_broken_one_not_at_all() {
     let mut alien = export.clone();
     alien.turns[1].story[0].kind = "launched".to_owned();
     let mut long = export.clone();
-    long.turns[0].said[0].parts = vec![MessagePart::Text { text: "x".repeat(3 * engine::TEXT_BYTES_MAX) }];
+    long.turns[0].said[0].parts =
+        vec![MessagePart::Text { text: "x".repeat(3 * engine::MESSAGE_TEXT_BYTES_MAX) }];
     for (broken, at) in [(backwards, 3), (silent, 4), (alien, 3), (long, 2)] {
         let refused = world.import(&broken, None).await;
         assert!(

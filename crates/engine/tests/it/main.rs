@@ -598,7 +598,7 @@ async fn a_queue_shows_how_long_messages_begin_and_each_has_all_its_words() {
 #[tokio::test(start_paused = true)]
 async fn parts_that_are_too_long_as_one_text_are_refused_at_once() {
     let world = World::new().await;
-    let mut inbound = world.inbound(To::New, &"x".repeat(engine::TEXT_BYTES_MAX / 2), None);
+    let mut inbound = world.inbound(To::New, &"x".repeat(engine::MESSAGE_TEXT_BYTES_MAX / 2), None);
     inbound.parts.push(inbound.parts[0].clone());
     assert!(matches!(
         world.engine.way_in().send(inbound).await,

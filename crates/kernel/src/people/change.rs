@@ -147,10 +147,21 @@ impl TokenRow {
 
     /// True if it is good at this moment, as far as the clock is concerned.
     pub fn is_fresh(&self, last_used: Option<Moment>, now: Moment) -> bool {
-        let used = last_used.map_or(self.made_at, |used| used.max(self.made_at));
-        let idle = self.idle_ms_max.is_some_and(|most| now.0 >= used.0.saturating_add(most));
-        !idle && self.expires.is_none_or(|until| now < until)
+        is_fresh(self.made_at, self.expires, self.idle_ms_max, last_used, now)
     }
+}
+
+/// True if a credential with these dates is good at this moment. It counts as used when it was made.
+pub fn is_fresh(
+    made_at: Moment,
+    expires: Option<Moment>,
+    idle_ms_max: Option<u64>,
+    last_used: Option<Moment>,
+    now: Moment,
+) -> bool {
+    let used = last_used.map_or(made_at, |used| used.max(made_at));
+    let idle = idle_ms_max.is_some_and(|most| now.0 >= used.0.saturating_add(most));
+    !idle && expires.is_none_or(|until| now < until)
 }
 
 /// Something on which grants can be given.

@@ -3,7 +3,7 @@
 use super::{ChangeRows, PeopleChange, PersonState, Resource, RuleRow};
 use crate::{
     Act, Denied, EndWhy, OrgAct, PersonId, Principal, Right, Rights, Role, SessionId, authorize,
-    authorize_right, authorize_rule, grant_of,
+    authorize_org, authorize_right, grant_of,
 };
 
 /// Why a change of who may do what is not made. Nothing was changed.
@@ -191,7 +191,7 @@ pub(super) fn there(rows: &ChangeRows) -> Result<PersonState, PeopleRefusal> {
 }
 
 fn may(by: &Principal, act: OrgAct) -> Result<(), PeopleRefusal> {
-    authorize_rule(by, act, ()).map(drop).map_err(|denied| PeopleRefusal::denied(denied, "org"))
+    authorize_org(by, act, ()).map(drop).map_err(|denied| PeopleRefusal::denied(denied, "org"))
 }
 
 /// Whoever could change nobody is told so before anybody is looked up.
@@ -200,12 +200,12 @@ fn may_change_some(by: &Principal) -> Result<(), PeopleRefusal> {
 }
 
 fn may_rule_some(by: &Principal) -> Result<(), PeopleRefusal> {
-    authorize_right(by, Act::Rule).map_err(|denied| PeopleRefusal::denied(denied, "session"))
+    authorize_right(by, Act::Manage).map_err(|denied| PeopleRefusal::denied(denied, "session"))
 }
 
 fn may_rule(by: &Principal, rows: &ChangeRows) -> Result<(), PeopleRefusal> {
     let session = rows.session.as_ref().ok_or(PeopleRefusal::NotFound("session"))?;
-    let ruled = authorize(by, Act::Rule, &session.record, ());
+    let ruled = authorize(by, Act::Manage, &session.record, ());
     ruled.map(drop).map_err(|denied| PeopleRefusal::denied(denied, "session"))
 }
 

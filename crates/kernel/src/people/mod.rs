@@ -13,7 +13,7 @@ mod sign_in;
 
 pub use change::{
     NewLink, NewOrg, NewPerson, NewToken, OrgSettings, PeopleChange, Purpose, Resource, RootRow, RuleEffect,
-    RuleRow, TokenRow, name_key,
+    RuleRow, TokenRow, is_fresh, name_key,
 };
 pub use may::{PeopleRefusal, may_ask, may_change};
 pub use plan::{OWNERS_MIN, RULES_MAX, plan_change, rule_writes};

@@ -374,7 +374,7 @@ fn the_whole_matrix_of_offices() {
                     _ => None,
                 };
                 let low = role < role_needed || (act == OrgAct::MakeOrg && !is_host);
-                let answer = authorize_rule(&by, act, "wish");
+                let answer = authorize_org(&by, act, "wish");
                 match answer {
                     Err(Denied::BoundElsewhere) => assert!(bound.is_some(), "{act:?} as {by:?}"),
                     _ if bound.is_some() => panic!("{act:?} as {by:?}"),
@@ -405,12 +405,12 @@ fn whoever_holds_a_credential_may_end_it_and_none_of_their_others_by_that() {
     for (rights, role) in all_rights().flat_map(|rights| ROLES.map(|role| (rights, role))) {
         for bound in BOUND {
             let by = Principal { rights, role, bound, credential: Some(held), ..asker(Has::Nothing, ORG) };
-            let may = |credential| authorize_rule(&by, OrgAct::GiveUp { credential }, ());
+            let may = |credential| authorize_org(&by, OrgAct::GiveUp { credential }, ());
             assert!(may(held).is_ok(), "{by:?}");
             let whole = bound.is_none() && rights.has(Right::Admin);
             assert_eq!(may(other).is_ok(), whole, "{by:?}");
             let part = Principal { credential: None, ..by.clone() };
-            assert_eq!(authorize_rule(&part, OrgAct::GiveUp { credential: held }, ()).is_ok(), whole);
+            assert_eq!(authorize_org(&part, OrgAct::GiveUp { credential: held }, ()).is_ok(), whole);
         }
     }
 }
@@ -419,7 +419,7 @@ fn whoever_holds_a_credential_may_end_it_and_none_of_their_others_by_that() {
 fn nobody_touches_or_makes_anybody_above_them() {
     let may = |by: Role, role, becomes| {
         let by = Principal { role: by, ..asker(Has::Nothing, ORG) };
-        authorize_rule(&by, OrgAct::Person { role, becomes }, ()).is_ok()
+        authorize_org(&by, OrgAct::Person { role, becomes }, ()).is_ok()
     };
     assert!(may(Role::Admin, Role::Member, Some(Role::Admin)));
     assert!(may(Role::Admin, Role::Admin, Some(Role::Viewer)));
@@ -514,7 +514,7 @@ fn in_kernels_words(act: &str, asker: PersonId) -> Act {
         "reword somebody's" => Act::Reword { sender: SOMEBODY },
         "tend own" => Act::Tend { sender: asker },
         "tend somebody's" => Act::Tend { sender: SOMEBODY },
-        "rule" => Act::Rule,
+        "rule" => Act::Manage,
         other => panic!("{other} is no act"),
     }
 }
@@ -547,11 +547,25 @@ fn in_words(answer: &Result<Authorized<&str>, Denied>) -> &'static str {
 #[test]
 fn homing_itself_manages_the_sessions_of_its_org_and_no_credential_stands_for_it() {
     let record = record(Has::Nothing);
-    let may = |by: &Principal| authorize(by, Act::Rule, &record, ()).map(drop);
+    let may = |by: &Principal| authorize(by, Act::Manage, &record, ()).map(drop);
     assert_eq!(may(&Principal::house(ORG)), Ok(()));
     assert_eq!(may(&Principal::house(OTHER_ORG)), Err(Denied::Unseen));
     let with_credential = Principal { credential: Some(TokenId::from_bits(1)), ..Principal::house(ORG) };
     assert_eq!(may(&with_credential), Err(Denied::Unseen));
     let somebody = Principal { person: ASKER, ..Principal::house(ORG) };
     assert_eq!(may(&somebody), Err(Denied::Unseen));
+}
+
+#[test]
+fn homing_itself_looks_after_the_owners_of_its_org_too() {
+    let owner = OrgAct::Person { role: Role::Owner, becomes: None };
+    assert_eq!(authorize_org(&Principal::house(ORG), owner, ()).map(drop), Ok(()));
+}
+
+#[test]
+fn a_right_that_is_given_twice_is_there() {
+    for right in Right::ALL {
+        let once = Rights::NONE.with(right);
+        assert_eq!((once.with(right), Rights::ALL.with(right)), (once, Rights::ALL));
+    }
 }

@@ -715,7 +715,7 @@ impl Ledger {
         let live = self.now.as_ref().and_then(|now| now.live.map(|live| (now, live)));
         let kept = match (session.due(term), live) {
             (Due::Nothing, None) => true,
-            (Due::Bury(fence), Some((_, live))) => fence == live && fence.term != term,
+            (Due::EndLeftovers(fence), Some((_, live))) => fence == live && fence.term != term,
             (Due::Run(run), Some((now, live))) => {
                 let step = match (now.stopping, now.handed) {
                     (Some(_), _) => Step::Stop,
@@ -738,7 +738,7 @@ impl Ledger {
                     })
             }
             (Due::Errand(away), None) => self.away.is_some_and(|(errand, _)| errand == away.errand),
-            (Due::Nothing | Due::Errand(_), Some(_)) | (Due::Bury(_) | Due::Run(_), None) => false,
+            (Due::Nothing | Due::Errand(_), Some(_)) | (Due::EndLeftovers(_) | Due::Run(_), None) => false,
         };
         let nothing = session.due(term) == Due::Nothing;
         promise(!nothing || self.away.is_none(), "an errand under way is due")?;

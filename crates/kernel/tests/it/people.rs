@@ -619,3 +619,23 @@ fn a_turns_credential_replaces_that_of_its_session_and_a_machines_that_of_its_pe
     assert_eq!(dropped(mine, &[turn(SESSION), turn(elsewhere), others[0].clone()]), [true, false, false]);
     assert_eq!(dropped(row(Purpose::Api), &others), [false; 4]);
 }
+
+#[test]
+fn nobody_asks_to_set_anothers_password_who_may_change_nobody() {
+    let set = |person| PeopleChange::SetPassword {
+        person,
+        password: Some("hashed".into()),
+        keep: None,
+        proved: None,
+    };
+    assert_eq!(may_ask(&me(Role::Member), &set(ME)), Ok(()));
+    let denied = PeopleRefusal::Denied(Denied::NeedsRole(Role::Admin));
+    assert_eq!(may_ask(&me(Role::Member), &set(THEY)), Err(denied));
+}
+
+#[test]
+fn a_change_is_printed_without_the_secrets_in_it() {
+    let (password, keep, proved) = (Some("hunter2".to_owned()), None, None);
+    let change = PeopleChange::SetPassword { person: THEY, password, keep, proved };
+    assert_eq!(format!("{change:?}"), "PeopleChange(set_password)");
+}

@@ -1395,3 +1395,22 @@ fn a_changed_name_counts_when_the_turn_succeeded() {
         "#]],
     );
 }
+
+#[test]
+fn only_the_attempt_that_runs_is_heard() {
+    let world = World::after("say 1; ready");
+    let fence = world.session.running().and_then(|running| running.stage.fence()).expect("an attempt runs");
+    assert!(world.session.hears(fence));
+    assert!(!world.session.hears(Fence { term: Term(fence.term.0 + 1), ..fence }));
+    assert!(!World::after("say 1; ready; finished").session.hears(fence));
+}
+
+#[test]
+fn what_is_held_here_is_released_here_even_if_nobody_knows_where_it_was_written() {
+    let world = World::after("no slot; say 1; hold 1");
+    let message = world.session.queue().first().expect("it waits").message;
+    let request = Request::Release { message, there: true };
+    let command = Command::Request { request, by: PersonId::from_bits(1), written_for: None };
+    let released = Fact::Released { message, epoch: Epoch::default() };
+    assert_eq!(world.session.decide(command, &world.given), Ok(vec![released]));
+}

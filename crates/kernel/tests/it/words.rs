@@ -221,7 +221,7 @@ pub(crate) fn due_in_words(world: &World) -> String {
         (Due::Errand(away), _) => {
             format!("errand {} to {}", errand_in_words(&away.errand), what_in_words(&away.what))
         }
-        (Due::Bury(fence), _) => format!("bury {}", fence_in_words(&fence)),
+        (Due::EndLeftovers(fence), _) => format!("bury {}", fence_in_words(&fence)),
         (Due::Run(run), _) => {
             let step = match run.step {
                 homing_kernel::Step::Start => "start",

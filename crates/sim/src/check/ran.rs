@@ -25,7 +25,7 @@ fn one_at_a_time(scene: &Scene<'_>, findings: &mut Findings) {
         let others = alive.entry(noted.session).or_default();
         match noted.did {
             Did::Up => {
-                // A replaced daemon may be late with a start that was buried meanwhile. It must not get the words.
+                // A replaced daemon may be late with a start that was given up meanwhile. It must not get the words.
                 let fits = others.is_empty() || scene.seen.takeovers > 0;
                 findings.must(fits, "one attempt at a time", || format!("{noted:?} beside {others:?}"));
                 others.insert((noted.fence, false));

@@ -100,7 +100,7 @@ planted! {
     finds_that_a_stale_result_is_applied: StaleApplied;
     finds_that_messages_are_acknowledged_before_they_are_durable: AckBeforeDurable;
     finds_that_handing_over_is_not_written: HandedUnwritten;
-    finds_that_nothing_is_buried: BuryNothing;
+    finds_that_nothing_is_buried: LeaveLeftovers;
     finds_that_messages_go_astray: Misrouted;
     finds_that_any_failure_is_gone: GoneForTransient;
     finds_that_claims_are_ignored: ClaimsIgnored;

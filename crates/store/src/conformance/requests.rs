@@ -223,7 +223,7 @@ pub async fn a_request_needs_what_it_brings_about<F: Fixture>() {
     assert_eq!(prompts, no(Rejection::Denied(Denied::Needs(Grant::Manage))));
 }
 
-/// What a rule leaves to some people is theirs while the answer is written, not while somebody looked.
+/// A question that a rule leaves to some people is theirs while the answer is written, not while somebody looked.
 pub async fn only_whom_a_rule_names_answers<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

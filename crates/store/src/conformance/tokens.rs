@@ -173,6 +173,37 @@ pub async fn a_turns_credential_is_good_while_its_turn_is_under_way<F: Fixture>(
     assert!(store.tokens(me().org, me().person).await.unwrap().is_empty());
 }
 
+/// A credential is looked at in the transaction that takes a message, whatever was true when somebody came in with it.
+pub async fn a_message_with_a_credential_that_is_no_longer_good_is_refused<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    let until = |n, expires| TokenRow { expires: Some(Moment(expires)), ..token(n, &me(), Purpose::Api) };
+    let bound = TokenRow { bound: Some((ses(1), Turn(1))), ..token(5, &me(), Purpose::Turn) };
+    let idle = |n, most| TokenRow { idle_ms_max: Some(most), ..token(n, &me(), Purpose::Browser) };
+    // A line comes at 1,000 and its number; credentials are made at 1.
+    for token in [until(1, 1_010), until(2, 1_011), idle(3, 1_009), idle(4, 1_010), bound] {
+        store.add_token(token).await.unwrap();
+    }
+    let says = async |n| {
+        let by = Principal { credential: Some(tok(n)), ..me() };
+        let aimed = IncomingMessage { at: 1_010, ..line(10 + u32::from(n)) };
+        match send(store, &by, To::Session(ses(1)), aimed).await {
+            WriteOutcome::Done(_) => "done",
+            WriteOutcome::Refused(Rejection::Unauthenticated) => "unauthenticated",
+            _ => "something else",
+        }
+    };
+    assert_eq!(says(1).await, "unauthenticated", "it expires now");
+    assert_eq!(says(2).await, "done", "it expires in a moment");
+    assert_eq!(says(3).await, "unauthenticated", "nobody has used it for that long");
+    assert_eq!(says(4).await, "done");
+    assert_eq!(says(5).await, "unauthenticated", "its turn has not begun");
+    write(store, ses(1), vec![started(1, 1), attempt(1)]).await;
+    assert_eq!(says(5).await, "done");
+    assert_eq!(says(6).await, "unauthenticated", "there is none");
+}
+
 pub async fn a_rotated_secret_counts_for_a_moment_longer<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

@@ -167,7 +167,7 @@ impl Log for MemoryStore {
         self.step(move |contents| contents.may_do(session, person, Act::Say))
     }
     fn may_rule(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.step(move |contents| contents.may_do(session, person, Act::Rule))
+        self.step(move |contents| contents.may_do(session, person, Act::Manage))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write
 use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved};
 use kernel::{
     Act, ApprovalTerms, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject,
-    authorize, authorize_new, authorize_rule, grant_of, may_answer,
+    authorize, authorize_new, authorize_org, grant_of, may_answer,
 };
 
 /// The rows that a request is planned with.
@@ -89,7 +89,7 @@ fn act_of(request: &Request, sender: PersonId) -> Act {
         | Request::ChangeScope { .. }
         | Request::KeepScope { .. }
         | Request::Chore { .. }
-        | Request::End { .. } => Act::Rule,
+        | Request::End { .. } => Act::Manage,
         Request::Stop { .. } | Request::Undo { .. } => Act::Say,
         Request::Answer { .. } => Act::Answer,
     }
@@ -109,8 +109,8 @@ fn also(now: &Principal, there: &SessionSeen, request: &Request, resolved: &Reso
         _ => {}
     }
     match &resolved.rule {
-        Some(rule) if rule.session.is_some() => authorize(now, Act::Rule, &there.record, ()).map(drop),
-        Some(_) => authorize_rule(now, OrgAct::Rules, ()).map(drop),
+        Some(rule) if rule.session.is_some() => authorize(now, Act::Manage, &there.record, ()).map(drop),
+        Some(_) => authorize_org(now, OrgAct::Rules, ()).map(drop),
         None => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The asker, as they are in the transaction that writes.
 
 use crate::Rejection;
+use kernel::people::is_fresh;
 use kernel::{Moment, Principal};
 
 /// The rows of whoever asks.
@@ -32,9 +33,8 @@ pub struct CredentialRow {
 impl CredentialRow {
     /// True if it is good at this moment.
     pub fn is_good(&self, now: Moment) -> bool {
-        let used = self.last_used.map_or(self.made_at, |used| used.max(self.made_at));
-        let idle = self.idle_ms_max.is_some_and(|most| now.0 >= used.0.saturating_add(most));
-        !idle && !self.is_over && self.expires.is_none_or(|until| now < until)
+        let Self { made_at, expires, idle_ms_max, last_used, is_over } = *self;
+        !is_over && is_fresh(made_at, expires, idle_ms_max, last_used, now)
     }
 }
 

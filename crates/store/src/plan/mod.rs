@@ -114,19 +114,15 @@ impl<T, R> Plan<T, R> {
         Self { writes: vec![Write::Audit(entry)], outcome: WriteOutcome::Conflict }
     }
 
-    /// The rows that it writes.
-    pub fn writes(&self) -> &[Write] {
-        &self.writes
-    }
-
     /// The answer.
     pub fn outcome(&self) -> &WriteOutcome<T, R> {
         &self.outcome
     }
 }
 
-/// Plans a change of the way in: its key first, because a repeated wish gets its answer whatever has happened since; then
-/// `decide`, with who asks as they are now. That a key stands for something else is told only to whom the rest is, too. Whatever it says, a refusal brings its audit entry.
+/// Plans a change of the way in. Its key comes first: a repeated wish gets its answer, whatever has happened since. Then comes
+/// `decide`, with who asks as they are now. That a key stands for another wish is told only to somebody who may make this one.
+/// A refusal brings its audit entry.
 fn planned<T>(
     key: Option<&Key>,
     known: Option<&KeyRow>,

@@ -38,10 +38,10 @@ fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rej
     authorize_address(now, DoorAddress { address: &address, schemes }).map_err(denied)?;
     // Taking a conversation away from a session needs the right to rule that session, too.
     if let Some(bound) = &seen.bound {
-        authorize(now, Act::Rule, &bound.record, ()).map_err(denied)?;
+        authorize(now, Act::Manage, &bound.record, ()).map_err(denied)?;
     }
     let there = seen.to.as_ref().ok_or(Rejection::NotFound { what: "session" })?;
-    let allowed = authorize(now, Act::Rule, &there.record, ()).map_err(denied)?;
+    let allowed = authorize(now, Act::Manage, &there.record, ()).map_err(denied)?;
     if let Some(why) = there.ended {
         return Err(Rejection::Ended { session: to, why });
     }

@@ -53,5 +53,5 @@ pub fn retitle(seen: &ThisSession, by: &Principal, new: Retitle) -> Plan<()> {
 fn may_rule(seen: &ThisSession, by: &Principal, trail: &Trail) -> Result<Authorized<()>, Rejection> {
     let by = asker(&seen.asker, by, trail.at)?;
     let session = seen.session.as_ref().ok_or(Rejection::NotFound { what: "session" })?;
-    authorize(by, Act::Rule, &session.record, ()).map_err(|denied| Rejection::denied(denied, "session"))
+    authorize(by, Act::Manage, &session.record, ()).map_err(|denied| Rejection::denied(denied, "session"))
 }

@@ -2,7 +2,7 @@
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, Write, asker, planned};
 use crate::{AuditSubject, Hand, Outgoing, Rejection, SettleByHand};
-use kernel::{OrgAct, Principal, authorize_rule};
+use kernel::{OrgAct, Principal, authorize_org};
 
 /// The rows that a reply is settled with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ fn settled(seen: &SettleSeen, by: &Principal, new: SettleByHand) -> Result<Plan<
     let SettleByHand { outgoing, hand, here, key, trail } = new;
     let now = asker(&seen.asker, by, trail.at)?;
     let denied = |denied| Rejection::denied(denied, "reply");
-    let allowed = authorize_rule(now, OrgAct::Rules, ()).map_err(denied)?;
+    let allowed = authorize_org(now, OrgAct::Rules, ()).map_err(denied)?;
     let row = seen.outgoing.as_ref().filter(|row| row.org == now.org);
     let row = row.ok_or(Rejection::NotFound { what: "reply" })?;
     let write = match hand {

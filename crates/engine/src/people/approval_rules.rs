@@ -2,7 +2,7 @@
 
 use super::change::{Changed, may};
 use crate::{AccessError, ConflictError, InvalidError, People, PeopleError, Trace};
-use kernel::{Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_rule, grant_of};
+use kernel::{Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_org, grant_of};
 use serde::Serialize;
 use store::{PeopleChange, RuleEffect, RuleRow, StoreError, grantee_text};
 
@@ -56,10 +56,10 @@ impl People {
             ..Principal::member(org, maker.person, maker.handle)
         };
         let Some(session) = row.session else {
-            return Ok(authorize_rule(&maker, OrgAct::Rules, ()).is_ok());
+            return Ok(authorize_org(&maker, OrgAct::Rules, ()).is_ok());
         };
         let found = self.ports.store.session(session).await?;
-        Ok(found.is_some_and(|(record, _)| authorize(&maker, Act::Rule, &record, ()).is_ok()))
+        Ok(found.is_some_and(|(record, _)| authorize(&maker, Act::Manage, &record, ()).is_ok()))
     }
 
     /// Makes a rule. Whoever manages a session makes those for it, an admin makes the others.

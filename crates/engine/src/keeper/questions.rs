@@ -1,4 +1,7 @@
-//! The fate of an approval before a person sees it: the org's rules, and the policy for what nobody attends.
+//! A question of an agent before a person sees it: what the org's rules and the policy for what nobody attends say to it.
+//!
+//! Answers of people are judged elsewhere: whose they are in `store::plan::ask`, whether they fit and come first in
+//! `Session::answer_ask` (`kernel::decide`).
 
 use super::{Keeper, Stop};
 use agent::Form;

@@ -154,7 +154,8 @@ macro_rules! conformance {
             a_choice_is_made_of_what_is_offered, words_are_asked_for_and_given,
             stop_mid_turn_leaves_nothing, stop_before_the_message_leaves_nothing, stop_twice_is_fine,
             stop_after_the_end_is_fine, a_crash_is_a_death, a_hanging_agent_can_be_stopped,
-            the_leftovers_of_a_dropped_attempt_can_be_ended, ending_leftovers_twice_or_none_is_fine, a_tree_runs_once_at_a_time,
+            the_leftovers_of_a_dropped_attempt_can_be_ended, ending_leftovers_twice_or_none_is_fine,
+            a_tree_runs_once_at_a_time,
             what_a_turn_leaves_running_is_gone_with_it, what_a_turn_started_is_gone_after_a_stop,
             what_a_turn_started_is_gone_after_a_kill }
     };

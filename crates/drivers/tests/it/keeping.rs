@@ -177,7 +177,7 @@ async fn what_a_turn_leaves_running_is_ended_with_it_and_told() {
 }
 
 #[tokio::test]
-async fn a_tree_with_a_kept_process_can_be_buried() {
+async fn the_leftovers_of_a_tree_with_a_kept_process_can_be_ended() {
     let bench = bench();
     let mut launch = bench.launch();
     let first = turn(&bench, &mut launch, "one").await;

@@ -72,7 +72,7 @@ async fn they_are_gone_after_the_agent_was_killed() {
 }
 
 #[tokio::test]
-async fn they_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
+async fn they_are_gone_after_the_supervisor_was_killed_and_what_is_left_ended() {
     for bench in benches() {
         let launch = bench.launch();
         let running = bench.attempt(&launch, STUBBORN, HANGING).await;
@@ -206,7 +206,7 @@ async fn children_that_shed_the_mark_are_gone_after_a_stop() {
 
 /// No mark, no parent of ours, and a supervisor that was killed before it could do anything: it had written them down.
 #[tokio::test]
-async fn children_that_shed_the_mark_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
+async fn children_that_shed_the_mark_are_gone_after_the_supervisor_was_killed_and_what_is_left_ended() {
     for (bench, tail) in benches().into_iter().zip([35, 85]) {
         let naps = format!("9{}.{tail}", std::process::id());
         let command = format!("sleep {naps}");

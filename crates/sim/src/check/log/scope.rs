@@ -162,6 +162,11 @@ impl LogReader<'_> {
         self.moving.pending = Some(Pending { change: change.clone(), after, by, from_start: false });
     }
 
+    fn lets_go_first(&mut self, after: Option<MessageId>, fact: &Fact) {
+        let waits = |message| self.queue.iter().any(|w| w.message == message && !w.held);
+        self.must(!after.is_some_and(waits), "a change lets go first what came before it", fact);
+    }
+
     fn changed(&mut self, epoch: Epoch, scope: &Scope, fact: &Fact) {
         self.must(epoch == self.epoch().next(), "epochs grow by one", fact);
         self.must(!self.is_busy, "a scope changes between turns", fact);
@@ -170,9 +175,10 @@ impl LogReader<'_> {
         let before = self.scope().cloned();
         let fits = match (&pending, &before) {
             (Some(pending), Some(before)) => {
-                let waits = |message| self.queue.iter().any(|w| w.message == message && !w.held);
-                let early = pending.after.is_some_and(waits);
-                self.must(!early, "a change lets go first what came before it", fact);
+                // Into a worktree it was begun with its errand: what is released meanwhile is too late for the old scope.
+                if away.is_none() {
+                    self.lets_go_first(pending.after, fact);
+                }
                 is_so(&pending.change, before, scope, away.as_ref().map(|(_, what)| what))
             }
             _ => false,
@@ -213,6 +219,9 @@ impl LogReader<'_> {
             }
         };
         self.must(fits, "an errand does what somebody asked for", fact);
+        if let (What::Enter(_), Some(pending)) = (what, &self.moving.pending) {
+            self.lets_go_first(pending.after, fact);
+        }
         if let What::Undo { turn } = what {
             self.told.undone.entry(*turn).or_insert(false);
         }

@@ -203,7 +203,9 @@ impl PeopleTx for Contents {
                 self.set_grant(session, to, Some(GrantRow { to, grant, by, since: at }));
             }
             PeopleWrite::DropSessionGrant { session, to } => self.set_grant(session, to, None),
-            PeopleWrite::CloseAgent { org, agent } => drop(people.agents.entry((org, agent)).or_default()),
+            PeopleWrite::CloseAgent { org, agent } => {
+                people.closed_agents.insert((org, agent));
+            }
             PeopleWrite::AgentGrant { org, agent, to, grant, by, at } => {
                 let row = GrantRow { to, grant, by, since: at };
                 people.agents.entry((org, agent)).or_default().insert(to, row);

@@ -16,7 +16,9 @@ pub(super) struct People {
     pub(super) orgs: BTreeMap<OrgId, OrgRow>,
     pub(super) people: BTreeMap<PersonId, Somebody>,
     pub(super) groups: BTreeMap<GroupId, (OrgId, GroupRow)>,
-    /// The grants on agents, by org and name. An agent that is here is closed, also if nothing is left.
+    /// The agents that are not open to everybody, also if nothing is given on them any more.
+    pub(super) closed_agents: BTreeSet<(OrgId, String)>,
+    /// The grants on agents, by org and name.
     pub(super) agents: BTreeMap<(OrgId, String), BTreeMap<Grantee, GrantRow>>,
     pub(super) roots: BTreeSet<(OrgId, String, Grantee)>,
     pub(super) tokens: BTreeMap<TokenId, StoredToken>,
@@ -100,16 +102,17 @@ impl People {
     pub(super) fn principal_of(&self, person: PersonId) -> Option<Principal> {
         let Somebody { row, standing, .. } = self.people.get(&person)?;
         let member = |(_, group): &&(OrgId, GroupRow)| group.people.contains(&person);
-        let agents = self.agents.iter().filter(|((org, _), _)| *org == row.org);
-        let each = |name: &String, given: &BTreeMap<Grantee, GrantRow>| {
-            let given = given.values().map(|row| Some((row.to, row.grant)));
-            given.chain([None]).map(|given| (name.clone(), given)).collect::<Vec<_>>()
+        let closed = self.closed_agents.iter().filter(|(org, _)| *org == row.org);
+        let each = |agent: &(OrgId, String)| {
+            let given = self.agents.get(agent).into_iter().flat_map(BTreeMap::values);
+            let given = given.map(|row| Some((row.to, row.grant)));
+            given.chain([None]).map(|given| (agent.1.clone(), given)).collect::<Vec<_>>()
         };
         let stands = Stands {
             row,
             standing: *standing,
             groups: self.groups.values().filter(member).map(|(_, group)| group.group).collect(),
-            agents: agents.flat_map(|((_, name), given)| each(name, given)).collect(),
+            agents: closed.flat_map(each).collect(),
             roots: self.roots_of(row.org),
         };
         Some(stands.principal())

@@ -7,9 +7,9 @@
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
 //! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the
 //! port for whatever crosses sessions or nodes, `node` what this node does for it. `approvals` is what agents ask. `people` is
-//! who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
-//! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
-//! database, no agent and no HTTP.
+//! who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox
+//! rows, `sealer` chains the audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only
+//! ports: it names no database, no agent and no HTTP.
 
 mod accounts;
 mod approvals;

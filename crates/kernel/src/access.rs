@@ -2,8 +2,8 @@
 //!
 //! A principal is a person and the credential they came with. `authorize` compares it with a session's stored record,
 //! `authorize_new` with what a new session would be, `authorize_org` with the org's own rules; each makes an
-//! `Authorized<T>`, and nothing else can. It is asked in the transaction of the write,
-//! of the rows as they are there, and a plan that changes something takes one: no right can be taken away in between.
+//! `Authorized<T>`, and nothing else can. It is asked in the transaction of the write, of the rows as they are there, and a plan
+//! that changes something takes one: no right can be taken away in between.
 
 use crate::{Address, GroupId, OrgId, PersonId, Scheme, SessionId, TokenId, Turn};
 use alloc::string::String;

@@ -23,7 +23,8 @@ const ROUND: Duration = Duration::from_millis(200);
 /// The keepers of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Keepers {
-    /// Tells keepers that the node goes down, in the order in which they began to listen: a story that is told again is the same one.
+    /// Tells keepers that the node goes down, in the order in which they began to listen: a story that is told again is the same
+    /// one.
     closing: Notify,
     kept: Mutex<Kept>,
     emptier: Notify,
@@ -96,8 +97,8 @@ impl Keepers {
         *kept.round_ends.insert(under_way.unwrap_or(now + ROUND))
     }
 
-    /// The node goes down (`EnginePorts::close`): ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
-    /// which ends what is left of it.
+    /// The node goes down (`EnginePorts::close`): ends every keeper, and waits until the last has gone. What does not end in time
+    /// is left to the next start.
     pub(crate) async fn close(&self, wait: Duration) {
         self.closing.notify_waiters();
         if tokio::time::timeout(wait, self.empty()).await.is_err() {

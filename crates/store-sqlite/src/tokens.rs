@@ -56,8 +56,7 @@ pub(crate) fn token_sql(condition: &str) -> String {
 pub(crate) const BY_HASH: &str = "t.hash = ?1";
 pub(crate) const BY_OLD_HASH: &str = "t.previous IS NOT NULL AND t.previous = ?1";
 pub(crate) const BY_ID: &str = "t.token = ?1";
-pub(crate) const OF_PERSON: &str =
-    "t.pid = ?1 AND t.purpose NOT IN ('machine', 'turn') ORDER BY t.made_at DESC";
+pub(crate) const OF_PERSON: &str = "t.pid = ?1 ORDER BY t.made_at DESC";
 
 fn find(db: &Connection, condition: &str, params: &[&dyn ToSql]) -> Result<Option<StoredToken>, SqliteError> {
     Ok(view::read_all(db, &token_sql(condition), params, StoredToken::read)?.pop())
@@ -139,8 +138,9 @@ fn whose(db: &Connection, pid: Pid) -> Result<Option<Somebody>, SqliteError> {
 pub(crate) fn tokens(db: &Connection, org: OrgId, person: PersonId) -> Result<Vec<TokenView>, SqliteError> {
     let Some(somebody) = people::of(db, org, person)? else { return Ok(Vec::new()) };
     let tokens = view::read_all(db, &token_sql(OF_PERSON), params![somebody.pid], StoredToken::read)?;
-    let mut views: Vec<_> =
-        tokens.into_iter().map(|token| TokenView::of(&token.row, token.last_used)).collect();
+    // A person has few: which of them are shown is the kernel's to say, not the query's.
+    let shown = tokens.iter().filter(|token| token.row.purpose.is_listed());
+    let mut views: Vec<_> = shown.map(|token| TokenView::of(&token.row, token.last_used)).collect();
     views.sort_by_key(|view| std::cmp::Reverse((view.made_at, view.token)));
     Ok(views)
 }

@@ -4,6 +4,7 @@
 use super::Fixture;
 use super::story::*;
 use crate::*;
+use kernel::people::PeopleRefusal;
 use kernel::{Grant, Grantee, Moment, RuleId};
 
 pub(super) fn rul(n: u32) -> RuleId {
@@ -109,7 +110,9 @@ pub async fn a_rule_for_a_session_is_made_by_whoever_answers_for_it<F: Fixture>(
         "what the org forbids stays so"
     );
     set(store, PeopleChange::AddRule(RuleRow { session: Some(ses(2)), ..rule(5, RuleEffect::Deny) })).await;
-    assert_eq!(asked(PeopleChange::RemoveRule(rul(5))).await, "not_found", "they do not see that session");
+    // The session is not named: they do not see it.
+    let unseen = store.change(by.clone(), change_of(PeopleChange::RemoveRule(rul(5)))).await.unwrap();
+    assert_eq!(unseen, WriteOutcome::Refused(PeopleRefusal::NotFound("rule")));
     assert_eq!(asked(PeopleChange::RemoveRule(rul(1))).await, "done");
     assert_eq!(asked(PeopleChange::AddRule(of(1, Some(ses(1))))).await, "done");
     share(store, ses(1), &friend(), Some(Grant::Prompt)).await;

@@ -3,7 +3,7 @@
 
 use super::contents::{Contents, Kept};
 use crate::*;
-use kernel::people::{CredentialState, LinkState, PersonState, lets_in, link_lets_in};
+use kernel::people::{CredentialState, LinkState, PersonState, lets_in, link_lets_in, name_key};
 use kernel::{
     Act, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, TokenId, Turn, authorize,
 };
@@ -66,10 +66,10 @@ impl Somebody {
         self.row.disabled_at.is_some()
     }
 
-    /// Capital letters make no other name.
+    /// True if they are meant by this, which is a handle or an address.
     fn is_called(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.row.handle.to_lowercase() == name || self.row.email.as_ref() == Some(&name)
+        let name = name_key(name);
+        name_key(&self.row.handle) == name || self.row.email.as_ref() == Some(&name)
     }
 }
 
@@ -122,7 +122,7 @@ impl People {
         let meant = |kept: &&Somebody| {
             let org = self.orgs.get(&kept.row.org).map_or("", |org| org.name.as_str());
             let full = format!("{org}/{}", kept.row.handle);
-            kept.is_called(typed) || typed.to_lowercase() == full.to_lowercase()
+            kept.is_called(typed) || name_key(typed) == name_key(&full)
         };
         let mut meant = self.people.values().filter(meant);
         let first = meant.next()?;

@@ -114,7 +114,7 @@ impl Yard {
         self.facts().iter().filter(|fact| fact["type"] == kind).count()
     }
 
-    /// Waits until the message's words have been handed to the agent.
+    /// Waits until the message's words have been handed to the agent, and it has begun to act on them.
     #[track_caller]
     pub(crate) fn until_handed(&self, message: &str) {
         eventually("it is handed over", || {
@@ -122,6 +122,11 @@ impl Yard {
             let started = |fact: &&Value| fact["type"] == "turn_started" && fact["message"] == message;
             let turn = &facts.iter().find(started)?["turn"];
             facts.iter().any(|fact| fact["type"] == "handed" && fact["turn"] == *turn).then_some(())
+        });
+        // The fact comes first: a server that is ended right after it has handed over nothing yet.
+        eventually("the agent begins", || {
+            let mut begun = self.homing.agent_log().into_iter();
+            begun.any(|ran| ran.event == "start" && ran.message == message).then_some(())
         });
     }
 

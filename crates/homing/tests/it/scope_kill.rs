@@ -226,11 +226,13 @@ fn a_change_that_takes_nothing_outside_has_happened_or_not() {
             let accepted = yard.cut_after(moment, "POST", &path, &wanted);
             // What was accepted is done, if not by the server that said so, then by the next.
             let is_so = |session: &Value| session[field] != before[field];
-            if !accepted {
+            let after = if accepted {
+                yard.until(is_so)
+            } else {
                 // It may be durable although nobody was told: then it comes before what is said now.
                 yard.ask("and now?");
-            }
-            let after = if accepted { yard.until(is_so) } else { yard.now() };
+                yard.now()
+            };
             let epochs = after["epoch"].as_u64().unwrap() - before["epoch"].as_u64().unwrap();
             assert_eq!(epochs, u64::from(is_so(&after)), "{before} became {after}");
             (happened, asked) = (happened + epochs, asked + 1);

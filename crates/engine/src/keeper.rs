@@ -417,7 +417,7 @@ impl Keeper {
         if !plan.own_acts.is_empty() {
             self.engine.audited();
         }
-        if let Some(moment) = self.state.wake_at(self.term) {
+        if let Some(moment) = plan.wake_at {
             self.engine.timer().expect(moment);
         }
         for claim in had.iter().filter(|claim| !has.contains(claim)) {

@@ -142,10 +142,16 @@ impl Session {
 
     /// The earliest moment at which something is due by itself, as the keeper of this term sees it.
     pub fn wake_at(&self, term: Term) -> Option<Moment> {
-        let holds = self.queue.iter().filter_map(|waiting| waiting.hold.map(|(_, until)| until));
         // A slot is waited for only while there is something to start in it, and nothing else under way.
         let crowded = self.crowded.filter(|_| matches!(self.work, Work::Idle) && self.has_startable());
-        holds.chain(crowded).chain(self.turn_deadlines(term)).min()
+        self.wake_without_start(term).into_iter().chain(crowded).min()
+    }
+
+    /// The same while nothing is to be started. A moment at which one would be tried is none to wake at: it would pass, and
+    /// the session be woken again at once, and again.
+    pub fn wake_without_start(&self, term: Term) -> Option<Moment> {
+        let holds = self.queue.iter().filter_map(|waiting| waiting.hold.map(|(_, until)| until));
+        holds.chain(self.turn_deadlines(term)).min()
     }
 
     /// An attempt of an earlier term has none any more: what is left of it is ended as soon as it is seen.

@@ -25,6 +25,8 @@ const STORM_MAX: Duration = Duration::from_secs(60);
 const SETTLE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 /// The last entries of the audit are sealed after that long.
 const SEAL_MAX: Duration = Duration::from_secs(1);
+/// Every story is over after that long: if not, somebody waits for what never comes.
+const STORY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The wait of the first look, and the longest.
 const SETTLE_LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
@@ -151,11 +153,22 @@ async fn tell(seed: u64, telling: Telling) -> SeedVerdict {
             people.spawn(person.intrude(intrusions));
         }
     }
-    let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };
-    director.storm(&mut forecast, people).await;
-    let is_quiet = director.settle(forecast.ends_with_restart).await;
-    watches.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-    check::all(seed, &town, &director.daemon.engine, is_quiet).await
+    let to_its_end = async {
+        let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };
+        director.storm(&mut forecast, people).await;
+        let is_quiet = director.settle(forecast.ends_with_restart).await;
+        watches.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        check::all(seed, &town, &director.daemon.engine, is_quiet).await
+    };
+    let verdict = tokio::time::timeout(STORY_MAX, to_its_end).await;
+    verdict.unwrap_or_else(|_| unended(seed, &town))
+}
+
+/// The verdict on a story that did not end.
+fn unended(seed: u64, town: &Town) -> SeedVerdict {
+    town.notes.broken("whatever began comes to an end", "the story did not, in a day");
+    let seen = std::mem::take(&mut *town.notes.seen());
+    SeedVerdict { seed, broken: seen.broken, hash: 0, figures: Figures::default(), story: seen.story }
 }
 
 struct Director {
@@ -277,7 +290,13 @@ impl Director {
         let (mut wait, longest) = SETTLE_LOOK;
         let began = Instant::now();
         while began.elapsed() < SETTLE_MAX {
-            tokio::time::sleep(wait).await;
+            let weather = self.daemon.weather.clone();
+            tokio::select! {
+                biased;
+                // The last blow of the storm: it was under way when the sky cleared.
+                () = weather.death() => self.crash(0).await,
+                () = tokio::time::sleep(wait) => {}
+            }
             if self.is_quiet().await {
                 tokio::time::sleep(SEAL_MAX).await;
                 return true;

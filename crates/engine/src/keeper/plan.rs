@@ -65,6 +65,7 @@ pub(super) struct NewApproval {
 pub(super) struct Plan {
     pub(super) facts: Vec<NewFact>,
     pub(super) after: Session,
+    pub(super) wake_at: Option<Moment>,
     drained: Vec<u64>,
     staying: Vec<u64>,
     /// The chore that begins when this is so.
@@ -157,7 +158,7 @@ impl Keeper {
             claims,
             starts: plan.starts,
             replies: self.replies(plan).await?,
-            wake_at: plan.after.wake_at(self.term),
+            wake_at: plan.wake_at,
             awake: plan.after.is_awake(),
             rules: plan.rules.clone(),
             own_acts: plan.own_acts.clone(),
@@ -406,9 +407,15 @@ impl Planning {
             let known = unfinished(before).into_iter().chain(self.said).collect();
             finished_between(&known, &self.after)
         };
+        // What waits for a chore is looked at when that is over.
+        let wake_at = match self.given.slot {
+            Slot::Unasked => self.after.wake_without_start(self.given.term),
+            Slot::Free | Slot::Taken => self.after.wake_at(self.given.term),
+        };
         Plan {
             facts: self.facts,
             after: self.after,
+            wake_at,
             drained: self.drained,
             staying: self.staying,
             begins: self.begins,

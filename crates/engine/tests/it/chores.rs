@@ -6,7 +6,8 @@ use crate::vocabulary::{of_type, stories};
 use crate::worktrees::{collecting, printed, teardown};
 use crate::world::{World, trace};
 use engine::{
-    AccessError, Granted, ReceiptState, RemovedTree, Resource, ScopeError, UnavailableError, WorktreeError,
+    AccessError, Granted, Limits, ReceiptState, RemovedTree, Resource, ScopeError, UnavailableError,
+    WorktreeError,
 };
 use kernel::{Change, Grant, Grantee, Principal, Request, Role, SessionId, To};
 use std::sync::atomic::Ordering;
@@ -225,6 +226,32 @@ async fn a_chore_is_not_begun_for_whoever_lost_the_right_while_it_waited() {
     assert_eq!(bobs.await.unwrap(), Err(AccessError::NotFound { what: "session" }.into()));
     assert_eq!((world.times_noted("begin remove red"), world.chores_waiting(session)), (0, 0));
     assert_eq!(world.last_verdict(), Some(Verdict::Refused(kernel::Refusal::NotAllowed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_for_a_slot_once_and_waits_for_a_chore_now_is_not_woken_again_and_again() {
+    let policy = kernel::Policy { crowded_ms: 1_000, ..kernel::Policy::default() };
+    let world = World::with(Limits { awake_max: 1, ..Limits::default() }, policy).await;
+    let session = world.left().await;
+    let other = world.say(To::New, "!sleep 60000").await.unwrap().accepted;
+    world.house_has_handed(other.message).await;
+    let crowded = world.say(To::Session(session), "hello").await.unwrap().accepted.message;
+    world.until_rule(session, |fact| matches!(fact, kernel::Fact::Crowded { .. })).await;
+    world.ask(Request::Stop { message: crowded }).await.unwrap();
+    let removing = world.removing_slowly(session, 10_000).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = world.faults.appends.load(Ordering::Relaxed);
+    let said = world.say(To::Session(session), "hello again").await.unwrap().accepted.message;
+    // Time does not pass by itself for somebody who never rests.
+    for _ in 0..3 {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(world.faults.appends.load(Ordering::Relaxed) - before, 1, "it is queued, once");
+    removing.await.unwrap().unwrap();
+    assert_eq!(world.settled(said).await.row.state, ReceiptState::Answered);
 }
 
 #[tokio::test(start_paused = true)]

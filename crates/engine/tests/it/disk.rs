@@ -21,6 +21,8 @@ pub(crate) struct Faults {
     pub(crate) loses_take: Mutex<bool>,
     /// The time until we hear that a claim was refused.
     pub(crate) refusal_ms: AtomicU64,
+    /// The appends so far.
+    pub(crate) appends: AtomicU64,
 }
 
 /// The part of a write that gets lost.
@@ -60,6 +62,7 @@ impl Disk {
         if ms > 0 {
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }
+        self.faults.appends.fetch_add(1, Ordering::Relaxed);
         let ends = append.facts.iter().any(|new| matches!(new.entry, Entry::Rule(Fact::TurnEnded { .. })));
         let tells = append
             .facts

@@ -18,7 +18,11 @@ use tokio::time::Instant;
 const UNFINISHED_PAGE: usize = 256;
 /// The longest that messages that only queue may stay in the inbox of a session whose turn is under way. They are as
 /// safe there; whatever cannot wait (a stop, an edit) takes them along at once.
-const ROUND: Duration = Duration::from_millis(200);
+const ROUND_MAX: Duration = Duration::from_millis(200);
+/// The same while few sessions have such messages: whoever follows hears of them before a person would notice.
+const ROUND_QUIET: Duration = Duration::from_millis(25);
+/// Sessions in a round from which on the next one is a long one.
+const ROUND_BUSY: usize = 8;
 
 /// The keepers of this node.
 #[derive(Debug, Default)]
@@ -35,8 +39,23 @@ struct Kept {
     bells: BTreeMap<SessionId, Arc<Bell>>,
     /// Results of looks for a session: its keeper says whether they count.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
-    /// The end of the round in which messages that only queue are collected.
-    round_ends: Option<Instant>,
+    round: Option<CollectionRound>,
+}
+
+/// A round in which messages that only queue are collected.
+#[derive(Debug, Clone, Copy)]
+struct CollectionRound {
+    ends: Instant,
+    /// The sessions that are in it.
+    sessions: usize,
+}
+
+impl CollectionRound {
+    /// The one that begins now. Only where one with many sessions has just ended is it worth while to let people wait.
+    fn after(last: Option<Self>, now: Instant) -> Self {
+        let is_busy = last.is_some_and(|last| last.sessions >= ROUND_BUSY && last.ends + ROUND_MAX > now);
+        Self { ends: now + if is_busy { ROUND_MAX } else { ROUND_QUIET }, sessions: 0 }
+    }
 }
 
 /// Something that was looked up outside, for the keeper to say whether it counts. It is no wish, and need not survive a
@@ -93,8 +112,10 @@ impl Keepers {
     /// append shares a commit instead of each taking a message's turn at the disk.
     pub(super) fn round_end(&self, now: Instant) -> Instant {
         let mut kept = self.kept();
-        let under_way = kept.round_ends.filter(|ends| *ends > now);
-        *kept.round_ends.insert(under_way.unwrap_or(now + ROUND))
+        let under_way = kept.round.filter(|round| round.ends > now);
+        let mut round = under_way.unwrap_or_else(|| CollectionRound::after(kept.round, now));
+        round.sessions += 1;
+        kept.round.insert(round).ends
     }
 
     /// The node goes down (`EnginePorts::close`): ends every keeper, and waits until the last has gone. What does not end in time
@@ -283,5 +304,25 @@ impl Keepership {
 impl Drop for Keepership {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn rounds_are_long_only_while_many_sessions_are_in_them() {
+        let (keepers, start) = (Keepers::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        assert_eq!(keepers.round_end(start), start + ROUND_QUIET);
+        assert_eq!(keepers.round_end(after(10)), start + ROUND_QUIET, "the round is everybody's");
+        assert_eq!(keepers.round_end(after(30)), after(30) + ROUND_QUIET, "there were few");
+        for _ in 1..ROUND_BUSY {
+            keepers.round_end(after(40));
+        }
+        assert_eq!(keepers.round_end(after(60)), after(60) + ROUND_MAX, "there were many");
+        let later = after(60) + ROUND_MAX * 3;
+        assert_eq!(keepers.round_end(later), later + ROUND_QUIET, "it has been quiet since");
     }
 }

@@ -3,8 +3,8 @@
 //! The tree is remembered before the words leave us and after the processes are gone. Git's troubles never fail a turn: a
 //! notice says what could not be seen.
 
-use crate::{Side, TreeChanges, Trees, TreesError};
-use kernel::{SessionId, Turn};
+use crate::{OwnedSession, Side, TreeChanges, Trees, TreesError};
+use kernel::Turn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const LOOK_MAX: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 pub(crate) struct TurnSnapshots {
     trees: Arc<dyn Trees>,
-    session: SessionId,
+    of: OwnedSession,
     turn: Turn,
     directory: String,
 }
@@ -32,8 +32,8 @@ pub(crate) enum TreeBefore {
 }
 
 impl TurnSnapshots {
-    pub(crate) fn new(trees: &Arc<dyn Trees>, session: SessionId, turn: Turn, directory: &str) -> Self {
-        Self { trees: trees.clone(), session, turn, directory: directory.to_owned() }
+    pub(crate) fn new(trees: &Arc<dyn Trees>, of: OwnedSession, turn: Turn, directory: &str) -> Self {
+        Self { trees: trees.clone(), of, turn, directory: directory.to_owned() }
     }
 
     pub(crate) async fn before(self) -> TreeBefore {
@@ -52,12 +52,12 @@ impl TurnSnapshots {
         if !self.remember(Side::After).await.map_err(unseen)? {
             return Ok(None);
         }
-        let changes = self.trees.changes(&self.directory, self.session, self.turn);
+        let changes = self.trees.changes(self.of.clone(), &self.directory, self.turn);
         in_time(changes).await.map_err(unseen)
     }
 
     async fn remember(&self, side: Side) -> Result<bool, TreesError> {
-        in_time(self.trees.remember(&self.directory, self.session, self.turn, side)).await
+        in_time(self.trees.remember(self.of.clone(), &self.directory, self.turn, side)).await
     }
 }
 

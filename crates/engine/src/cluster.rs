@@ -105,7 +105,12 @@ pub trait Node: Debug + Send + Sync + 'static {
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>>;
 
     /// The files of a directory, at most so many.
-    fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>>;
+    fn files(
+        &self,
+        directory: String,
+        session: SessionId,
+        count_max: usize,
+    ) -> ClusterReply<'_, Result<TreeFiles, String>>;
     /// The changes of a turn; none if nothing was remembered of it.
     fn changes(
         &self,

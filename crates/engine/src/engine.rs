@@ -15,8 +15,8 @@ use crate::sealer::Sealer;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
 use crate::{
-    CallBack, Clock, Door, Ground, Mint, People, Scripts, Seal, Trees, UnavailableError, Views, WallProver,
-    WayIn, Worktrees,
+    CallBack, Clock, Door, Ground, Mint, OwnedSession, People, Scripts, Seal, Trees, UnavailableError, Views,
+    WallProver, WayIn, Worktrees,
 };
 use agent::Agent;
 use kernel::{AfterFailure, Moment, Policy, SessionId};
@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use store::{Gauges, Store};
+use store::{Gauges, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -391,6 +391,16 @@ impl Engine {
 
     pub(crate) fn rights_cache(&self) -> &RightsCache {
         &self.0.rights_cache
+    }
+
+    /// A session with whose it is by now. One that is not there is nobody's.
+    pub(crate) async fn owned(&self, session: SessionId) -> Result<OwnedSession, StoreError> {
+        let rights = self.rights_cache();
+        let whose = match self.store().session(session).await? {
+            Some((record, _)) => rights.handle_in(record.org, record.owner).await?.unwrap_or_default(),
+            None => String::new(),
+        };
+        Ok(OwnedSession { session, whose, walled: rights.needs_wall().await? })
     }
 
     pub(crate) fn keepers(&self) -> &Keepers {

@@ -5,11 +5,10 @@
 
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::{RemovedTree, Scripts, TreesError};
+use crate::{OwnedSession, RemovedTree, Scripts, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
-    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn,
-    What,
+    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, Term, Turn, What,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,14 +40,10 @@ pub(crate) enum ErrandOutput {
 /// The session that something is done for outside, with everything of it that has to be known there.
 #[derive(Clone)]
 pub(crate) struct ErrandSession {
-    pub(crate) session: SessionId,
+    pub(crate) of: OwnedSession,
     pub(crate) scope: Scope,
     /// The agent of the scope, if there is one of that name.
     pub(crate) agent: Option<Arc<dyn Agent>>,
-    /// The handle of the person whose session it is.
-    pub(crate) whose: String,
-    /// True if nothing is started for it without a wall.
-    pub(crate) walled: bool,
     pub(crate) term: Term,
     /// Of which session's tree the worktree is made.
     pub(crate) fork_of: Option<Origin>,
@@ -170,8 +165,8 @@ impl ErrandRunner {
         let home = whom.scope.directory.clone();
         let (from, new) = (home.clone(), wanted.clone());
         let entered = match whom.fork_of {
-            Some(origin) => trees.fork(whom.session, from, new, origin.session, origin.turn).await,
-            None => trees.enter(whom.session, from, new).await,
+            Some(origin) => trees.fork(whom.of.clone(), from, new, origin.session, origin.turn).await,
+            None => trees.enter(whom.of.clone(), from, new).await,
         };
         let entered = entered.map_err(|why| format!("the worktree could not be entered: {why}"))?;
         notice(say, Turn(0), &format!("worktree {} on branch {}", entered.name, entered.branch)).await;
@@ -186,7 +181,7 @@ impl ErrandRunner {
 
     async fn undo(&self, turn: Turn, say: &mpsc::Sender<ErrandOutput>) -> Result<Return, String> {
         let whom = &self.whom;
-        let undone = self.ports.trees.undo(&whom.scope.directory, whom.session, turn).await;
+        let undone = self.ports.trees.undo(whom.of.clone(), &whom.scope.directory, turn).await;
         let undone = undone.map_err(|why| format!("turn {turn} could not be undone: {why}"))?;
         notice(say, turn, &undone_words(turn, undone.files.len())).await;
         Ok(Return::Undone)
@@ -228,8 +223,8 @@ impl ErrandRunner {
         teardown: bool,
         say: &mpsc::Sender<ErrandOutput>,
     ) -> Result<String, String> {
-        let (session, trees) = (self.whom.session, &self.ports.trees);
-        match trees.look(session, name).await? {
+        let (of, trees) = (&self.whom.of, &self.ports.trees);
+        match trees.look(of.clone(), name).await? {
             Some(seen) => {
                 if teardown && !seen.is_missing {
                     self.end_leftovers().await;
@@ -243,15 +238,15 @@ impl ErrandRunner {
                 }
             }
         }
-        Ok(trees.remove(session, name).await?.reference)
+        Ok(trees.remove(of.clone(), name).await?.reference)
     }
 
     async fn restore(&self, name: &str, reference: &str) -> Result<(), String> {
-        let (session, trees) = (self.whom.session, &self.ports.trees);
+        let (of, trees) = (&self.whom.of, &self.ports.trees);
         let kept = self.kept(|removed| removed.name == name && removed.reference == reference).await?;
         match kept {
-            Some(removed) => Ok(trees.restore(removed).await.map(drop)?),
-            None => match trees.look(session, name).await? {
+            Some(removed) => Ok(trees.restore(of.clone(), removed).await.map(drop)?),
+            None => match trees.look(of.clone(), name).await? {
                 Some(seen) if !seen.is_missing => Ok(()),
                 Some(_) | None => Err(format!("nothing is kept as {reference}")),
             },
@@ -261,14 +256,14 @@ impl ErrandRunner {
     /// The newest of the session's removed worktrees that fits.
     async fn kept(&self, fits: impl Fn(&RemovedTree) -> bool) -> Result<Option<RemovedTree>, TreesError> {
         let removed = self.ports.trees.removed().await?;
-        Ok(removed.into_iter().find(|removed| removed.session == self.whom.session && fits(removed)))
+        Ok(removed.into_iter().find(|removed| removed.session == self.whom.of.session && fits(removed)))
     }
 
     /// A process that is kept stands where the session is or was, and a script of an earlier try may still run.
     async fn end_leftovers(&self) {
         if let Some(agent) = &self.whom.agent {
-            agent.release(self.whom.session).await;
-            crate::turn::end_leftovers(&**agent, &TreeName::of(self.whom.session)).await;
+            agent.release(self.whom.of.session).await;
+            crate::turn::end_leftovers(&**agent, &TreeName::of(self.whom.of.session)).await;
         }
     }
 }
@@ -345,9 +340,9 @@ async fn run_script(
     output: &mut Output<'_>,
 ) -> Result<(), String> {
     let fence = Fence { term: whom.term, epoch: kernel::Epoch(0), turn: Turn(0), attempt: Attempt(0) };
-    let mut launch = Launch::new(whom.session, fence, MessageId::from_bits(0), directory);
-    launch.whose.clone_from(&whom.whose);
-    launch.walled = whom.walled;
+    let mut launch = Launch::new(whom.of.session, fence, MessageId::from_bits(0), directory);
+    launch.whose.clone_from(&whom.of.whose);
+    launch.walled = whom.of.walled;
     let tree = launch.tree.clone();
     let started = script.start(launch).await.map_err(|trouble| trouble.detail);
     let ran = match started {

@@ -70,9 +70,9 @@ pub use people::{
     NewRule, PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, Proof,
-    RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoneTurn, WallProver,
+    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, OwnedSession,
+    Proof, RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
+    TreeSeen, Trees, TreesError, UndoneTurn, WallProver,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

@@ -82,7 +82,7 @@ impl Views {
                 }
                 Look::Files => {
                     let node = views.ports.cluster.node_of(session);
-                    node.files(scope.directory, FILES_MAX).await.map(LookResult::Files)
+                    node.files(scope.directory, session, FILES_MAX).await.map(LookResult::Files)
                 }
                 Look::Diff { turn } => {
                     let node = views.ports.cluster.node_of(session);

@@ -4,8 +4,9 @@
 
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
-use crate::{Engine, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use crate::{Engine, OwnedSession, RemovedTree, TreeChanges, TreeFiles, TreeSeen, Trees};
 use kernel::{Errand, Return, SessionId, Turn};
+use std::sync::Arc;
 
 /// The reason for whoever asks when the engine has gone.
 const GONE: &str = "this node has gone down";
@@ -17,6 +18,13 @@ pub(crate) struct LocalNode(pub(crate) WeakEngine);
 impl LocalNode {
     fn engine(&self) -> Result<Engine, String> {
         self.0.upgrade().ok_or_else(|| GONE.to_owned())
+    }
+
+    /// The trees, and whose this session is by now.
+    async fn ground_of(&self, session: SessionId) -> Result<(Arc<dyn Trees>, OwnedSession), String> {
+        let engine = self.engine()?;
+        let of = engine.owned(session).await.map_err(|why| why.to_string())?;
+        Ok((engine.runner_ports().trees.clone(), of))
     }
 }
 
@@ -31,8 +39,16 @@ impl Node for LocalNode {
         Box::pin(async move { self.engine().ok()?.confirm(session, errand, came).await.ok() })
     }
 
-    fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>> {
-        Box::pin(async move { self.engine()?.runner_ports().files(&directory, count_max).await })
+    fn files(
+        &self,
+        directory: String,
+        session: SessionId,
+        count_max: usize,
+    ) -> ClusterReply<'_, Result<TreeFiles, String>> {
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await?;
+            Ok(trees.files(of, &directory, count_max).await?)
+        })
     }
 
     fn changes(
@@ -41,9 +57,10 @@ impl Node for LocalNode {
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>> {
-        Box::pin(
-            async move { Ok(self.engine()?.runner_ports().trees.changes(&directory, session, turn).await?) },
-        )
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await?;
+            Ok(trees.changes(of, &directory, turn).await?)
+        })
     }
 
     fn touched(
@@ -52,9 +69,10 @@ impl Node for LocalNode {
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Vec<String>, String>> {
-        Box::pin(
-            async move { Ok(self.engine()?.runner_ports().trees.touched(&directory, session, turn).await?) },
-        )
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await?;
+            Ok(trees.touched(of, &directory, turn).await?)
+        })
     }
 
     fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>> {
@@ -66,7 +84,10 @@ impl Node for LocalNode {
         session: SessionId,
         name: String,
     ) -> ClusterReply<'_, Result<Option<TreeSeen>, String>> {
-        Box::pin(async move { Ok(self.engine()?.runner_ports().trees.look(session, &name).await?) })
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await?;
+            Ok(trees.look(of, &name).await?)
+        })
     }
 
     fn removed(&self) -> ClusterReply<'_, Result<Vec<RemovedTree>, String>> {

@@ -34,8 +34,6 @@ pub trait Ground: Debug + Send + Sync + 'static {
     fn own(&self, session: SessionId) -> String;
     /// Looks if a session can act there now, or why not. Makes nothing.
     fn look(&self, directory: &str) -> Result<(), NoGround>;
-    /// The files that are there, at most so many. Links are named, and never followed.
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>>;
     /// Called before an agent starts there: makes a session's own directory, or says why there is none.
     fn prepare(&self, directory: &str) -> Result<(), GroundError>;
 }
@@ -153,51 +151,64 @@ pub struct Proof {
 /// An answer of a port that takes a while.
 pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// A session, as whatever touches its ground has to know it: the wall around it and the user that it runs as depend on whose
+/// it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedSession {
+    /// The session.
+    pub session: SessionId,
+    /// The handle of the person whose it is.
+    pub whose: String,
+    /// True if nothing is started for it without a wall.
+    pub walled: bool,
+}
+
 /// Working trees under version control: worktrees for sessions, and what turns changed in them.
 ///
+/// What is done for a session is done on its ground, which is its agent's: behind its wall, and as its user.
 /// Nothing of a repository's own (hooks, filters, configuration) is ever executed. Everything may be done again after a
 /// crash and ends the same way.
 pub trait Trees: Debug + Send + Sync + 'static {
     /// Makes a worktree of the repository around this directory, or finds it made, and says where the session acts in it.
     fn enter(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         directory: String,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Remembers how the tree is, before or after a turn. `false` outside of version control.
     fn remember(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
         side: Side,
     ) -> TreeReply<'_, Result<bool, TreesError>>;
     /// The changes of a turn; none if one of its sides was not remembered.
     fn changes(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
     /// The files of a turn that something has touched since: later turns, or somebody by hand. Changes nothing.
     fn touched(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Vec<String>, TreesError>>;
     /// Puts back what a turn changed, unless something has touched the same files since.
     fn undo(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>>;
     /// The same for a fork: with the tree as it was after that turn of its origin, and nothing of it committed.
     fn fork(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         directory: String,
         new: NewWorktree,
         origin: SessionId,
@@ -206,21 +217,27 @@ pub trait Trees: Debug + Send + Sync + 'static {
     /// The worktrees that there are: whose, and what they are called. Looks into none.
     fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>>;
     /// A session's worktree as it is now; none if it has none of that name.
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>>;
+    fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>>;
     /// The worktrees that were removed and can be had back, the newest first.
     fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>>;
     /// Removes a session's worktree, after everything in it is safe. Gone on with if it was cut short.
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>>;
+    fn remove(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>>;
     /// Gives a worktree back as it was when it was removed.
-    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
+    fn restore(
+        &self,
+        of: OwnedSession,
+        removed: RemovedTree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>>;
-    /// The files of a directory, at most so many; none outside of version control.
+    /// The files of a directory, at most so many: under version control those that are tracked or would be, elsewhere all.
+    /// Links are named, and never followed.
     fn files(
         &self,
+        of: OwnedSession,
         directory: &str,
         count_max: usize,
-    ) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>>;
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>>;
 }
 
 /// The scripts in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the
@@ -363,32 +380,38 @@ fn none<'a, T: Send + 'a>() -> TreeReply<'a, Result<T, TreesError>> {
 impl Trees for NoTrees {
     fn enter(
         &self,
-        _: SessionId,
+        _: OwnedSession,
         _: String,
         _: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
-    fn remember(&self, _: &str, _: SessionId, _: Turn, _: Side) -> TreeReply<'_, Result<bool, TreesError>> {
+    fn remember(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        _: Turn,
+        _: Side,
+    ) -> TreeReply<'_, Result<bool, TreesError>> {
         Box::pin(async { Ok(false) })
     }
     fn changes(
         &self,
+        _: OwnedSession,
         _: &str,
-        _: SessionId,
         _: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
-    fn touched(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+    fn touched(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
         none()
     }
-    fn undo(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn undo(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         none()
     }
     fn fork(
         &self,
-        _: SessionId,
+        _: OwnedSession,
         _: String,
         _: NewWorktree,
         _: SessionId,
@@ -399,22 +422,22 @@ impl Trees for NoTrees {
     fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+    fn look(&self, _: OwnedSession, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
     fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn remove(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+    fn remove(&self, _: OwnedSession, _: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
         none()
     }
-    fn restore(&self, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn restore(&self, _: OwnedSession, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async { Ok(0) })
     }
-    fn files(&self, _: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
-        Box::pin(async { Ok(None) })
+    fn files(&self, _: OwnedSession, _: &str, _: usize) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+        Box::pin(async { Ok(TreeFiles::default()) })
     }
 }

@@ -4,7 +4,7 @@
 //! out it reports to whoever started it.
 
 use crate::tasks::Tasks;
-use crate::{Ground, Scripts, TreeFiles, Trees};
+use crate::{Ground, Scripts, Trees};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,14 +18,4 @@ pub(crate) struct RunnerPorts {
     pub(crate) tasks: Tasks,
     /// The longest that a stopped agent may take to go by itself.
     pub(crate) stop_grace_ms: u64,
-}
-
-impl RunnerPorts {
-    /// The files of a directory: under version control those that are tracked or would be, elsewhere all.
-    pub(crate) async fn files(&self, directory: &str, count_max: usize) -> Result<TreeFiles, String> {
-        match self.trees.files(directory, count_max).await? {
-            Some(files) => Ok(files),
-            None => Ok(self.ground.files(directory, count_max).await?),
-        }
-    }
 }

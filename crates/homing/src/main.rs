@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Some("supervise") => processes::supervise(),
         Some("scripted-agent") => drivers::scripted_agent(),
         Some("probe-wall") => processes::wall::probe_wall(),
+        Some("ground") => worktrees::ground_worker(),
         _ => cli::run(),
     }
 }

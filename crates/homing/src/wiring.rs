@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use worktrees::{GitTrees, LocalGround};
+use worktrees::{GroundWorkers, LocalGround, WorkerSetup};
 
 use crate::call_back::TurnFiles;
 use crate::config::{Config, TlsTable};
@@ -89,15 +89,15 @@ pub(crate) struct BoundDaemon {
     tls: Option<Tls>,
 }
 
-/// Git, if this machine has it. Everything but worktrees, diffs and undo goes without.
-fn trees_of(data: &Path) -> Arc<dyn engine::Trees> {
-    match GitTrees::open(data) {
-        Ok(trees) => Arc::new(trees),
-        Err(error) => {
-            tracing::warn!(%error, "there are no worktrees, diffs and undo");
-            Arc::new(engine::NoTrees)
-        }
-    }
+/// Whatever is done on the ground of sessions: by our own program, behind their walls.
+fn trees_of(config: &Config, data: &Path) -> Result<Arc<dyn engine::Trees>> {
+    let setup = WorkerSetup {
+        exe: system::exe().context("our own program cannot be found")?,
+        data: data.to_path_buf(),
+        locks: data.join("attempts"),
+        wall: crate::wall::around(config, data)?,
+    };
+    Ok(Arc::new(GroundWorkers::new(setup)))
 }
 
 impl BoundDaemon {
@@ -138,7 +138,7 @@ impl BoundDaemon {
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
-            trees: trees_of(&data_dir.path),
+            trees: trees_of(config, &data_dir.path)?,
             scripts: roster.scripts(),
             after_failure: roster.after_failure(),
             // None is built yet: HTTP's people read the log.

@@ -18,6 +18,11 @@ impl TreeName {
         Self(session.to_string())
     }
 
+    /// The tree of whatever of ours works on that session's ground, beside the session's own.
+    pub fn of_ground(session: SessionId) -> Self {
+        Self(session.to_string() + "_ground")
+    }
+
     /// The name, as it stands in file names.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -74,14 +74,6 @@ impl engine::Ground for FirmGround {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn files(
-        &self,
-        _: &str,
-        _: usize,
-    ) -> engine::TreeReply<'_, Result<engine::TreeFiles, engine::GroundError>> {
-        Box::pin(async { Ok(engine::TreeFiles::default()) })
-    }
-
     fn prepare(&self, _directory: &str) -> Result<(), engine::GroundError> {
         Ok(())
     }

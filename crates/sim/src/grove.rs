@@ -9,8 +9,8 @@ use crate::notes::short;
 use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
-    Clock, EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    TreesError, UndoneTurn,
+    Clock, EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
+    TreeSeen, Trees, TreesError, UndoneTurn,
 };
 use kernel::{Fence, NewWorktree, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,10 +245,11 @@ fn file_of((_, turn): &Mark) -> String {
 impl Trees for FaultyTrees {
     fn enter(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         directory: String,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        let session = of.session;
         Box::pin(async move {
             let grove = &self.grove;
             let what = format!("enter {} of {} from {}", new.name, short(session), directory);
@@ -266,11 +267,12 @@ impl Trees for FaultyTrees {
 
     fn remember(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
         side: Side,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
+        let session = of.session;
         let directory = directory.to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {
@@ -296,10 +298,11 @@ impl Trees for FaultyTrees {
 
     fn changes(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
+        let session = of.session;
         let directory = directory.to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {
@@ -325,10 +328,11 @@ impl Trees for FaultyTrees {
 
     fn touched(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+        let session = of.session;
         let directory = directory.to_owned();
         Box::pin(async move {
             let what = format!("touched {turn} of {} in {directory}", short(session));
@@ -338,10 +342,11 @@ impl Trees for FaultyTrees {
 
     fn undo(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+        let session = of.session;
         let directory = directory.to_owned();
         Box::pin(async move {
             let grove = &self.grove;
@@ -357,12 +362,13 @@ impl Trees for FaultyTrees {
 
     fn fork(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         _: String,
         new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        let session = of.session;
         Box::pin(async move {
             self.act(format!("fork {} after {turn} of {}", short(session), short(origin)), |grown| {
                 let marks = grown.sides.get(&(origin, turn, true)).cloned();
@@ -380,7 +386,8 @@ impl Trees for FaultyTrees {
         Box::pin(async { Ok(self.grove.grown().worktrees.keys().cloned().collect()) })
     }
 
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+    fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+        let session = of.session;
         let name = name.to_owned();
         Box::pin(async move {
             let grown = self.grove.grown();
@@ -407,7 +414,8 @@ impl Trees for FaultyTrees {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+    fn remove(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+        let session = of.session;
         let name = name.to_owned();
         Box::pin(async move {
             let notes = &self.grove.sky.notes;
@@ -420,7 +428,11 @@ impl Trees for FaultyTrees {
         })
     }
 
-    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn restore(
+        &self,
+        _: OwnedSession,
+        removed: RemovedTree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move { Err(refused(&format!("{} was never removed", removed.name))) })
     }
 
@@ -428,15 +440,17 @@ impl Trees for FaultyTrees {
         Box::pin(async { Ok(0) })
     }
 
-    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
+    fn files(
+        &self,
+        _: OwnedSession,
+        directory: &str,
+        _: usize,
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
-            if !self.grove.is_tree(&directory) {
-                return Ok(None);
-            }
             self.act(format!("files in {directory}"), |grown| {
                 let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
-                Ok(Some(TreeFiles { paths: marks.iter().map(file_of).collect(), is_cut: false }))
+                Ok(TreeFiles { paths: marks.iter().map(file_of).collect(), is_cut: false })
             })
             .await
         })

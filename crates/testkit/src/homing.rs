@@ -278,10 +278,12 @@ impl Homing {
         self.root.path().join("server.log")
     }
 
-    /// Processes that have to do with this directory, other than the server itself.
+    /// Processes that have to do with this directory, other than the server itself and the workers that rest while it is there.
     pub fn leftovers(&self) -> Vec<Leftover> {
         let server: Vec<u32> = self.child.iter().map(Child::id).collect();
-        leftovers(&self.data(), &server)
+        let mut found = leftovers(&self.data(), &server);
+        found.retain(|process| server.is_empty() || !process.is_workers);
+        found
     }
 
     /// Waits until no process but the server is left.

@@ -12,6 +12,8 @@ pub struct Leftover {
     pub pid: u32,
     /// Its arguments, for whoever reads the failure.
     pub arguments: String,
+    /// True for a ground worker and its supervisor: a server that is there keeps them a while for the next call.
+    pub is_workers: bool,
 }
 
 /// Every process but ourselves and `but` that names `directory` in its arguments or environment, works in it, or has a
@@ -33,14 +35,18 @@ fn look(pid: u32, directory: &Path) -> Option<Leftover> {
     };
     let told = names_it(&arguments) || fs::read(proc.join("environ")).is_ok_and(|bytes| names_it(&bytes));
     let stands = || fs::read_link(proc.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory));
-    if !told && !stands() && !holds(&proc, directory) {
+    if !told && !stands() && !holds(&proc, |path| path.starts_with(directory)) {
         return None;
     }
     let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ").trim_end().to_owned();
-    Some(Leftover { pid, arguments })
+    let is_lock = |path: &Path| path.to_string_lossy().ends_with("_ground.lock");
+    let is_workers =
+        arguments.ends_with(" ground") || arguments.ends_with(" supervise") && holds(&proc, is_lock);
+    Some(Leftover { pid, arguments, is_workers })
 }
 
-fn holds(proc: &Path, directory: &Path) -> bool {
+/// True if it has such a file open.
+fn holds(proc: &Path, is_it: impl Fn(&Path) -> bool) -> bool {
     let Ok(files) = fs::read_dir(proc.join("fd")) else { return false };
-    files.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|target| target.starts_with(directory)))
+    files.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|target| is_it(&target)))
 }

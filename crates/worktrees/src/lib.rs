@@ -1,14 +1,15 @@
 //! The directories that sessions act in, for the engine.
 //!
-//! `session_trees` and `session_ground` are the engine's ports `Trees` and `Ground`; both hold a directory to its name first
-//! (`session_directory`). Below them: `git` makes worktrees and snapshots by the real git, `directory_check` looks at a directory
-//! before a session is made in it.
+//! The engine's port `Trees` is `worker`: everything that touches a session's ground is done by a process behind that
+//! session's wall, in which `session_trees` does it by the real git (`git`). `session_ground` is the port `Ground`. Both hold a
+//! directory to its name first (`session_directory`); `directory_check` looks at one before a session is made in it.
 
 mod directory_check;
 pub mod git;
 mod session_directory;
 mod session_ground;
 mod session_trees;
+mod worker;
 
 pub use session_ground::LocalGround;
-pub use session_trees::GitTrees;
+pub use worker::{GroundWorkers, WorkerSetup, ground_worker};

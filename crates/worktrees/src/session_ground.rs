@@ -3,13 +3,11 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use engine::{Ground, GroundError, NoGround, TreeFiles, TreeReply};
+use engine::{Ground, GroundError, NoGround};
 use kernel::SessionId;
 
 use crate::directory_check::check_directory;
-use crate::git::plain_files;
 use crate::session_directory::SessionDirectories;
-use crate::session_trees::files_form;
 
 /// The directories of this machine. A session that named none gets one of its own in the data directory.
 #[derive(Debug)]
@@ -42,16 +40,6 @@ impl Ground for LocalGround {
 
     fn look(&self, directory: &str) -> Result<(), NoGround> {
         self.directories.hold(directory).map(drop)
-    }
-
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>> {
-        let directory = directory.to_owned();
-        Box::pin(async move {
-            let held = self.directories.hold(&directory)?;
-            let files = plain_files(held.path(), count_max).await;
-            let files = files.map_err(|why| GroundError::Failed(why.to_string()))?;
-            Ok(held.recheck(files_form(files))?)
-        })
     }
 
     fn prepare(&self, directory: &str) -> Result<(), GroundError> {

@@ -9,10 +9,11 @@ use std::time::Duration;
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
     GitError, GitLimits, RemovedWorktree, Snapshot, SnapshotMoment, SnapshotName, UndoError, WorktreeName,
+    plain_files,
 };
 use engine::{
-    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    TreesError, UndoneTurn,
+    EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
+    Trees, TreesError, UndoneTurn,
 };
 use kernel::{NewWorktree, SessionId, Turn};
 
@@ -20,21 +21,21 @@ use crate::session_directory::SessionDirectories;
 
 /// Git, for the engine.
 #[derive(Debug)]
-pub struct GitTrees {
+pub(crate) struct GitTrees {
     git: Git,
     directories: SessionDirectories,
 }
 
 impl GitTrees {
-    /// Git as this machine has it, with its files below the data directory; none if it has none.
-    pub fn open(data: &Path) -> Result<Self, GitError> {
+    /// Git as this machine has it, with its own files in a part of the data directory.
+    pub(crate) fn open_at(data: &Path, own: &Path) -> Result<Self, TreesError> {
         let directories = SessionDirectories::of(data);
         let places = GitDirectories {
             worktrees: data.join("worktrees"),
             work: directories.work_true(),
-            own: data.join("git"),
+            own: own.to_path_buf(),
         };
-        let git = Git::new(Path::new("git"), places, GitLimits::default())?;
+        let git = Git::new(Path::new("git"), places, GitLimits::default()).map_err(tree_error)?;
         Ok(Self { git, directories })
     }
 }
@@ -46,7 +47,7 @@ const NO_BRANCH: &str = "(none)";
 const SWAPPED: &str = "its directory led elsewhere for a moment; ask again if it is still wanted";
 
 /// Why there is nothing to put back.
-const UNTRACKED: &str = "its directory is not under version control";
+pub(crate) const UNTRACKED: &str = "its directory is not under version control";
 
 fn refused(words: impl Into<String>) -> TreesError {
     TreesError::Refused(words.into())
@@ -311,7 +312,7 @@ fn removed_form(removed: RemovedWorktree) -> Option<RemovedTree> {
 }
 
 /// Files of a directory, for the engine.
-pub(crate) fn files_form(files: FileList) -> TreeFiles {
+fn files_form(files: FileList) -> TreeFiles {
     TreeFiles { paths: files.paths.into_iter().map(shown).collect(), is_cut: files.is_cut }
 }
 
@@ -344,75 +345,103 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
     }
 }
 
+/// Where our own files of git are: the server's, and those of each user that people's sessions run as.
+fn own_places(data: &Path) -> Vec<PathBuf> {
+    let git = data.join("git");
+    let users = std::fs::read_dir(git.join("users")).into_iter().flatten().flatten();
+    std::iter::once(git).chain(users.map(|user| user.path())).collect()
+}
+
+/// The worktrees that our own records name: whose, and what they are called. Looks into none.
+pub(crate) fn worktree_names(data: &Path) -> Result<Vec<(SessionId, String)>, TreesError> {
+    let own = |(name, session): (WorktreeName, Option<SessionId>)| {
+        let session = session?;
+        Some((session, name.own(session)?.to_owned()))
+    };
+    let mut names = Vec::new();
+    for place in own_places(data) {
+        names.extend(
+            GitTrees::open_at(data, &place)?.git.names().map_err(tree_error)?.into_iter().filter_map(own),
+        );
+    }
+    Ok(names)
+}
+
+/// The removed worktrees that our own records name, the newest first.
+pub(crate) fn worktrees_removed(data: &Path) -> Result<Vec<RemovedTree>, TreesError> {
+    let mut removed = Vec::new();
+    for place in own_places(data) {
+        let noted = GitTrees::open_at(data, &place)?.git.removed().map_err(tree_error)?;
+        removed.extend(noted.into_iter().filter_map(removed_form));
+    }
+    removed.sort_by_key(|removed| std::cmp::Reverse(removed.removed_at));
+    Ok(removed)
+}
+
 impl Trees for GitTrees {
     fn enter(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         directory: String,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::enter(self, session, directory, new))
+        Box::pin(Self::enter(self, of.session, directory, new))
     }
 
     fn remember(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
         side: Side,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
-        Box::pin(Self::remember(self, directory.to_owned(), session, turn, side))
+        Box::pin(Self::remember(self, directory.to_owned(), of.session, turn, side))
     }
 
     fn changes(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
-        Box::pin(Self::changes(self, directory.to_owned(), session, turn))
+        Box::pin(Self::changes(self, directory.to_owned(), of.session, turn))
     }
 
     fn touched(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
-        Box::pin(Self::touched(self, directory.to_owned(), session, turn))
+        Box::pin(Self::touched(self, directory.to_owned(), of.session, turn))
     }
 
     fn undo(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
-        Box::pin(Self::undo(self, directory.to_owned(), session, turn))
+        Box::pin(Self::undo(self, directory.to_owned(), of.session, turn))
     }
 
     fn fork(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         directory: String,
         new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::fork(self, session, directory, new, origin, turn))
+        Box::pin(Self::fork(self, of.session, directory, new, origin, turn))
     }
 
     fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
-        let own = |(name, session): (WorktreeName, Option<SessionId>)| {
-            let session = session?;
-            Some((session, name.own(session)?.to_owned()))
-        };
-        let names = self.git.names().map_err(tree_error);
-        Box::pin(async move { Ok(names?.into_iter().filter_map(own).collect()) })
+        Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
-        Box::pin(Self::look(self, session, name.to_owned()))
+    fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+        Box::pin(Self::look(self, of.session, name.to_owned()))
     }
 
     fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
@@ -420,11 +449,15 @@ impl Trees for GitTrees {
         Box::pin(async move { Ok(removed?.into_iter().filter_map(removed_form).collect()) })
     }
 
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
-        Box::pin(Self::remove(self, session, name.to_owned()))
+    fn remove(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+        Box::pin(Self::remove(self, of.session, name.to_owned()))
     }
 
-    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn restore(
+        &self,
+        _: OwnedSession,
+        removed: RemovedTree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(Self::restore(self, removed))
     }
 
@@ -434,18 +467,22 @@ impl Trees for GitTrees {
 
     fn files(
         &self,
+        _: OwnedSession,
         directory: &str,
         count_max: usize,
-    ) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             let held = self.directories.hold(&directory)?;
             // A session's own directory is made when it is first needed.
             if !held.path().is_dir() {
-                return Ok(None);
+                return Ok(TreeFiles::default());
             }
-            let files = self.git.files(held.path(), count_max).await.map_err(tree_error)?;
-            Ok(held.recheck(files.map(files_form))?)
+            let files = match self.git.files(held.path(), count_max).await.map_err(tree_error)? {
+                Some(files) => files,
+                None => plain_files(held.path(), count_max).await.map_err(tree_error)?,
+            };
+            Ok(held.recheck(files_form(files))?)
         })
     }
 }
@@ -459,7 +496,7 @@ mod tests {
         let (data, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let made = std::process::Command::new("git").args(["init", "--quiet"]).arg(tree.path()).status();
         assert!(made.unwrap().success());
-        let trees = GitTrees::open(data.path()).unwrap();
+        let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
         let (session, directory) = (SessionId::from_bits(1), shown(tree.path().to_owned()));
         let remember = async |side| trees.remember(directory.clone(), session, Turn(1), side).await;
         assert_eq!(remember(Side::Before).await, Ok(true));

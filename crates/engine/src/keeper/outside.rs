@@ -4,6 +4,7 @@ use super::attempt::{Fork, Handover, RunningAttempt};
 use super::chores::ChoreUnderWay;
 use super::memory::Reminder;
 use super::{Keeper, Phase, Stop, call_back};
+use crate::OwnedSession;
 use crate::accounts::NoAccount;
 use crate::changes::TurnSnapshots;
 use crate::errand::{ErrandOutput, ErrandSession, RunningErrand};
@@ -84,7 +85,7 @@ impl Keeper {
             }
             Due::EndLeftovers(fence) => {
                 if !self.outside.runs(fence) {
-                    self.end_leftovers(fence);
+                    self.end_leftovers(fence).await?;
                 }
             }
             Due::Run(run) => {
@@ -121,11 +122,9 @@ impl Keeper {
 
     pub(super) async fn errand_session(&self) -> Result<ErrandSession, Stop> {
         Ok(ErrandSession {
-            session: self.session,
+            of: self.engine.owned(self.session).await?,
             scope: self.scope.clone(),
             agent: self.agent(),
-            whose: self.owner().await?,
-            walled: self.engine.rights_cache().needs_wall().await?,
             term: self.term,
             // The tree of a fork is made once, from its origin's; later it enters worktrees like anybody.
             fork_of: self.origin.filter(|_| self.state.pending().is_some_and(|pending| pending.from_start)),
@@ -133,20 +132,22 @@ impl Keeper {
     }
 
     /// The changes of an attempt that we lost are seen once nothing of it is left.
-    fn end_leftovers(&mut self, fence: Fence) {
+    async fn end_leftovers(&mut self, fence: Fence) -> Result<(), Stop> {
         let handed = self.state.running().is_some_and(|running| match running.stage {
             Stage::Working { .. } => true,
             Stage::Stopping { handed, .. } => handed,
             Stage::Starting { .. } | Stage::Resting { .. } => false,
         });
-        let (ports, snapshots) = (self.engine.runner_ports(), handed.then(|| self.snapshots(fence)));
+        let of = self.engine.owned(self.session).await?;
+        let (ports, snapshots) = (self.engine.runner_ports(), handed.then(|| self.snapshots(of, fence)));
         let runner = Runner::end_leftovers(ports, self.agent(), fence, self.session, snapshots);
         self.outside = Outside::Attempt(Box::new(RunningAttempt::bare(runner)));
+        Ok(())
     }
 
-    fn snapshots(&self, fence: Fence) -> TurnSnapshots {
+    fn snapshots(&self, of: OwnedSession, fence: Fence) -> TurnSnapshots {
         let trees = &self.engine.runner_ports().trees;
-        TurnSnapshots::new(trees, self.session, fence.turn, &self.scope.directory)
+        TurnSnapshots::new(trees, of, fence.turn, &self.scope.directory)
     }
 
     async fn start(&mut self, run: &Run) -> Result<RunningAttempt, Stop> {
@@ -161,8 +162,9 @@ impl Keeper {
         let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
-        launch.whose = self.owner().await?;
-        launch.walled = self.engine.rights_cache().needs_wall().await?;
+        let of = self.engine.owned(self.session).await?;
+        launch.whose.clone_from(&of.whose);
+        launch.walled = of.walled;
         launch.account = match self.engine.people().account_of(self.org, run.by, &*agent).await {
             Ok(account) => account,
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
@@ -175,7 +177,7 @@ impl Keeper {
         let is_tracked = self.untracked.as_ref() != Some(&self.scope.directory);
         let fork = self.origin.filter(|_| launch.fork).map_or(Fork::Clean, Fork::Unchecked);
         let options = AttemptOptions {
-            snapshots: is_tracked.then(|| self.snapshots(run.fence)),
+            snapshots: is_tracked.then(|| self.snapshots(of, run.fence)),
             commands_wait: self.commands_wait(&*agent, &text),
         };
         let runner = Runner::attempt(self.engine.runner_ports(), agent, launch, options);
@@ -191,12 +193,6 @@ impl Keeper {
     }
 
     /// The handle of the person whose session this is.
-    async fn owner(&self) -> Result<String, Stop> {
-        let found = self.engine.store().session(self.session).await?;
-        let Some((record, _)) = found else { return Ok(String::new()) };
-        Ok(self.engine.rights_cache().handle_in(record.org, record.owner).await?.unwrap_or_default())
-    }
-
     pub(super) async fn text_of(&self, message: MessageId) -> Result<String, Stop> {
         let words = self.engine.store().words(message).await?;
         Ok(words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default())

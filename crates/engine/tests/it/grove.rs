@@ -1,8 +1,8 @@
 //! Working trees of a test: nothing is stored on a disk, everything takes as long as a test says, and each act is noted.
 
 use engine::{
-    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    TreesError, UndoneTurn,
+    EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
+    Trees, TreesError, UndoneTurn,
 };
 use kernel::{Moment, NewWorktree, SessionId, Turn};
 use std::collections::BTreeSet;
@@ -55,10 +55,11 @@ fn entered(name: String) -> EnteredTree {
 impl Trees for Grove {
     fn enter(
         &self,
-        session: SessionId,
+        of: OwnedSession,
         directory: String,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        let session = of.session;
         Box::pin(async move {
             self.act(format!("enter {} from {}", new.name, directory)).await;
             if new.name == "broken" {
@@ -70,11 +71,12 @@ impl Trees for Grove {
     }
     fn remember(
         &self,
+        of: OwnedSession,
         directory: &str,
-        session: SessionId,
         turn: Turn,
         side: Side,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
+        let session = of.session;
         let directory = directory.to_owned();
         Box::pin(async move {
             if !is_tree(&directory) {
@@ -89,10 +91,11 @@ impl Trees for Grove {
     }
     fn changes(
         &self,
+        of: OwnedSession,
         _: &str,
-        session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
+        let session = of.session;
         Box::pin(async move {
             self.act(format!("changes {turn}")).await;
             self.can_see()?;
@@ -103,14 +106,19 @@ impl Trees for Grove {
             Ok(both.then(|| TreeChanges { files: vec![file], patch, is_cut: false }))
         })
     }
-    fn touched(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+    fn touched(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
         Box::pin(async move {
             self.act(format!("touched {turn}")).await;
             self.can_see()?;
             Ok(self.trodden.lock().unwrap().clone())
         })
     }
-    fn undo(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn undo(&self, _: OwnedSession, _: &str, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         Box::pin(async move {
             self.act(format!("undo {turn}")).await;
             let trodden = self.trodden.lock().unwrap().join(", ");
@@ -122,7 +130,7 @@ impl Trees for Grove {
     }
     fn fork(
         &self,
-        _: SessionId,
+        _: OwnedSession,
         _: String,
         new: NewWorktree,
         _: SessionId,
@@ -137,7 +145,8 @@ impl Trees for Grove {
         let names = self.here.lock().unwrap().iter().cloned().collect();
         Box::pin(async { Ok(names) })
     }
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+    fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+        let session = of.session;
         let here = self.here.lock().unwrap().contains(&(session, name.to_owned()));
         let used_at = Moment(self.used_ms.load(Ordering::Relaxed));
         let seen = here.then(|| seen(session, name, used_at));
@@ -147,7 +156,8 @@ impl Trees for Grove {
         let removed = self.removed.lock().unwrap().iter().rev().cloned().collect();
         Box::pin(async { Ok(removed) })
     }
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+    fn remove(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+        let session = of.session;
         let name = name.to_owned();
         Box::pin(async move {
             self.act(format!("remove {name}")).await;
@@ -165,7 +175,7 @@ impl Trees for Grove {
             Ok(gone)
         })
     }
-    fn restore(&self, gone: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn restore(&self, _: OwnedSession, gone: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             self.act(format!("restore {}", gone.name)).await;
             self.removed.lock().unwrap().retain(|other| *other != gone);
@@ -179,10 +189,18 @@ impl Trees for Grove {
             Ok(0)
         })
     }
-    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
-        let files =
-            is_tree(directory).then(|| TreeFiles { paths: vec![format!("{directory}/a")], is_cut: false });
-        Box::pin(async { Ok(files) })
+    fn files(
+        &self,
+        _: OwnedSession,
+        directory: &str,
+        _: usize,
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+        let paths = if is_tree(directory) {
+            vec![format!("{directory}/a")]
+        } else {
+            vec!["a.txt".to_owned(), "b/c.txt".to_owned()]
+        };
+        Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
     }
 }
 

@@ -7,8 +7,8 @@ use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Door, Engine, Granted, Ground, IfNew, Inbound,
     Limits, LocalCluster, MessagePart, Mint, NewOrg, NewPerson, Proof, Purpose, Receipt, ReceiptState,
-    ReceiptView, Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles,
-    TreeReply, WallProver, WayInError, Wiring,
+    ReceiptView, Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, WallProver,
+    WayInError, Wiring,
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
@@ -86,11 +86,6 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, engine::GroundError>> {
-        let paths: Vec<_> = ["a.txt", "b/c.txt"].into_iter().take(count_max).map(str::to_owned).collect();
-        Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
-    }
-
     fn prepare(&self, directory: &str) -> Result<(), engine::GroundError> {
         if directory.starts_with("/lost") {
             Err(engine::GroundError::Failed("it is not there any more".to_owned()))

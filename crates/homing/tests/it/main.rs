@@ -14,6 +14,7 @@ mod audited;
 mod before;
 mod caring;
 mod flood;
+mod ground;
 mod hostile;
 mod imported;
 mod kill;

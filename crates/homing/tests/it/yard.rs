@@ -8,6 +8,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -297,9 +299,13 @@ impl Gate {
     }
 }
 
-/// A git in front of the real one that ends the server at a chosen run, or waits at a gate.
+/// A git in front of the real one that stops at a chosen run, so that the server can be ended there, or waits at a gate.
+///
+/// Git runs behind a wall, from where nobody ends a server: the test does.
 pub(crate) struct Cut {
     place: tempfile::TempDir,
+    /// Whoever ends the server when that run is reached; it answers whether it was.
+    watcher: Mutex<Option<JoinHandle<bool>>>,
 }
 
 /// The fate of the run of git at which the server is ended.
@@ -307,7 +313,7 @@ pub(crate) struct Cut {
 pub(crate) enum Orphan {
     /// It never begins.
     Never,
-    /// It goes on beside the next server.
+    /// It goes on while the server ends.
     GoesOn,
 }
 
@@ -316,15 +322,16 @@ impl Cut {
     pub(crate) fn new() -> Self {
         let (directory, real) = (tempfile::tempdir().unwrap(), real_git());
         let place = directory.path();
-        // The parent is ended only if it is the server of the test and nothing else.
+        // An agent's own git does not count: ours reads no configuration of the machine.
         let lines = format!(
             "#!/bin/sh\nplace='{place}'\n\
              if [ -e \"$place/slow\" ]; then\nread word gate < \"$place/slow\"\n\
              case \" $* \" in *\" $word \"*) echo >> \"$place/waiting\"; read line < \"$gate\" ;; esac\nfi\n\
-             if [ -e \"$place/armed\" ]; then\n\
-             echo >> \"$place/runs\"\nread at orphan server < \"$place/armed\"\n\
-             if [ \"$(wc -l < \"$place/runs\")\" -ge \"$at\" ] && [ \"$PPID\" = \"$server\" ]; then\n\
-             kill -9 \"$server\"\nrm -f \"$place/armed\"\n[ \"$orphan\" = goes-on ] || exit 1\nfi\nfi\n\
+             if [ -e \"$place/armed\" ] && [ -n \"$GIT_CONFIG_NOSYSTEM\" ]; then\n\
+             echo >> \"$place/runs\"\nread at orphan < \"$place/armed\"\n\
+             if [ \"$(wc -l < \"$place/runs\")\" -ge \"$at\" ]; then\n\
+             mv \"$place/armed\" \"$place/reached\" && echo reached > \"$place/tell\"\n\
+             [ \"$orphan\" = goes-on ] || read line < \"$place/never\"\nfi\nfi\n\
              exec '{real}' \"$@\"\n",
             place = place.display(),
             real = real.display(),
@@ -332,7 +339,9 @@ impl Cut {
         let program = place.join("git");
         fs::write(&program, lines).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { place: directory }
+        let pipes = ["never", "tell"].map(|name| place.join(name));
+        assert!(Command::new("mkfifo").args(pipes).status().unwrap().success());
+        Self { place: directory, watcher: Mutex::default() }
     }
 
     /// The usual server, with this git.
@@ -341,13 +350,25 @@ impl Cut {
         Setup::new(crate::EXE).variable("PATH", &format!("{}:{rest}", self.place.path().display()))
     }
 
-    /// Ends the server at its run of git with this number, counted from now.
+    /// Ends the server at our run of git with this number, counted from now.
     pub(crate) fn arm(&self, run: usize, orphan: Orphan, server: u32) {
-        let _ = fs::remove_file(self.place.path().join("runs"));
+        let place = self.place.path();
+        for file in ["runs", "reached"] {
+            let _ = fs::remove_file(place.join(file));
+        }
+        let tell = place.join("tell");
+        let watcher = std::thread::spawn(move || {
+            let is_reached = fs::read_to_string(tell).unwrap() == "reached\n";
+            if is_reached {
+                assert!(Command::new("kill").args(["-9", &server.to_string()]).status().unwrap().success());
+            }
+            is_reached
+        });
+        *self.watcher.lock().unwrap() = Some(watcher);
         let orphan = if orphan == Orphan::GoesOn { "goes-on" } else { "never" };
-        let written = self.place.path().join("arming");
-        fs::write(&written, format!("{run} {orphan} {server}\n")).unwrap();
-        fs::rename(written, self.place.path().join("armed")).unwrap();
+        let written = place.join("arming");
+        fs::write(&written, format!("{run} {orphan}\n")).unwrap();
+        fs::rename(written, place.join("armed")).unwrap();
     }
 
     /// From now on every run of git with this word waits at the gate.
@@ -366,14 +387,19 @@ impl Cut {
         fs::remove_file(self.place.path().join("slow")).unwrap();
     }
 
-    /// True if it has happened.
-    pub(crate) fn has_cut(&self) -> bool {
-        !self.place.path().join("armed").exists()
+    /// True if that run was reached.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.place.path().join("reached").exists()
     }
 
-    /// Takes it back; answers whether it had happened.
+    /// Takes it back; answers whether the server was ended.
     pub(crate) fn disarm(&self) -> bool {
-        fs::remove_file(self.place.path().join("armed")).is_err()
+        let place = self.place.path();
+        if fs::rename(place.join("armed"), place.join("disarmed")).is_ok() {
+            fs::write(place.join("tell"), "no").unwrap();
+        }
+        let watcher = self.watcher.lock().unwrap().take().expect("it is armed");
+        watcher.join().expect("it does not panic")
     }
 }
 

@@ -14,7 +14,8 @@ mod probe;
 mod prove;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use kernel::SessionId;
@@ -180,15 +181,9 @@ impl Wall {
         locks: &Path,
     ) -> Result<SessionWall, ProcessError> {
         let os_user = self.os_user(of).cloned();
-        // By their one true names, or what is hidden could be missed.
-        let true_name = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let (directory, home, locks) = (true_name(of.directory), true_name(home), true_name(locks));
-        let (mut hide, mut keep) = (self.hide.clone(), Vec::new());
-        hide.push(locks);
-        let others = self.people.iter().filter(|(handle, _)| *handle != of.whose);
-        hide.extend(others.map(|(_, other)| other.home.clone()).filter(|other| *other != home));
+        let (directory, home) = (true_name(of.directory), true_name(home));
+        let (hide, mut keep) = (self.hidden(of, &home, locks), Vec::new());
         if let Some(data) = &self.data {
-            hide.push(data.path.clone());
             let turns = data.turns(of.session);
             own_directory(&turns, os_user.as_ref())?;
             if let Some(os_user) = &os_user {
@@ -213,14 +208,67 @@ impl Wall {
             }
         }
         keep.push(home);
+        let around = self.keeping(of, hide, keep, os_user)?;
+        around.refuse_hidden(&directory)?;
+        Ok(around)
+    }
+
+    /// The wall around whatever of ours works on a session's ground, and where behind it our own files of git are. It sees
+    /// what the session's agent sees, our worktrees, and those files.
+    pub fn around_ground(
+        &self,
+        of: &WalledSession<'_>,
+        locks: &Path,
+    ) -> Result<(PathBuf, SessionWall), ProcessError> {
+        let no_data = || ProcessError::refused("there is no data directory");
+        let data = self.data.as_ref().ok_or_else(no_data)?;
+        let os_user = self.os_user(of).cloned();
+        let (worktrees, all) = (data.path.join("worktrees"), data.path.join("git"));
+        let own = match &os_user {
+            Some(os_user) => all.join("users").join(&os_user.user),
+            None => all,
+        };
+        own_directory(&own, os_user.as_ref())?;
+        own_directory(&worktrees, None)?;
+        if !self.people.is_empty() {
+            // Each user makes worktrees there, and neither lists nor removes those of others. Nobody comes here who does not
+            // work behind such a wall.
+            let mode = Permissions::from_mode(0o1733);
+            std::fs::set_permissions(&worktrees, mode).map_err(|why| unreadable(&worktrees, &why))?;
+        }
+        let keep = vec![own.clone(), worktrees, data.work(of.session)];
+        let around = self.keeping(of, self.hidden(of, &own, locks), keep, os_user)?;
+        Ok((own, around))
+    }
+
+    /// The handles of those whose sessions have an operating system's user of their own, and an empty one for all others.
+    pub fn os_users(&self) -> Vec<String> {
+        std::iter::once(String::new()).chain(self.people.keys().cloned()).collect()
+    }
+
+    /// Everything that is hidden from a session with that home.
+    fn hidden(&self, of: &WalledSession<'_>, home: &Path, locks: &Path) -> Vec<PathBuf> {
+        let mut hide = self.hide.clone();
+        hide.push(true_name(locks));
+        let others = self.people.iter().filter(|(handle, _)| *handle != of.whose);
+        hide.extend(others.map(|(_, other)| other.home.clone()).filter(|other| other != home));
+        hide.extend(self.data.as_ref().map(|data| data.path.clone()));
+        hide
+    }
+
+    fn keeping(
+        &self,
+        of: &WalledSession<'_>,
+        hide: Vec<PathBuf>,
+        mut keep: Vec<PathBuf>,
+        os_user: Option<OsUser>,
+    ) -> Result<SessionWall, ProcessError> {
         keep.retain(|kept| hide.iter().any(|hidden| kept.starts_with(hidden) && kept != hidden));
         let (kind, must) = (self.kind, of.must);
         if kind == WallKind::Off && must {
             return Err(ProcessError::refused(MUST));
         }
-        let around = SessionWall { kind, data: self.data.clone(), hide, keep, os_user, must };
-        around.refuse_hidden(&directory)?;
-        Ok(around)
+        Ok(SessionWall { kind, data: self.data.clone(), hide, keep, os_user, must })
     }
 }
 
@@ -235,6 +283,11 @@ impl SessionWall {
             "{here} is hidden from agents; give the session another directory"
         )))
     }
+}
+
+/// By its one true name, or what is hidden could be missed.
+fn true_name(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// True if the innermost of what is hidden or kept around a path is hidden.

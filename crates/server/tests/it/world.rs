@@ -6,8 +6,7 @@ use api::client::Client;
 use api::tls::Trust;
 use engine::{
     AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, LocalCluster, MessagePart, Mint,
-    NewOrg, NewPerson, Proof, Purpose, SignInFor, TokenRow, Trace, TreeFiles, TreeReply, WallProver, Wiring,
-    hash_of,
+    NewOrg, NewPerson, Proof, Purpose, SignInFor, TokenRow, Trace, WallProver, Wiring, hash_of,
 };
 use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId};
 use server::{Server, ServerConfig};
@@ -91,11 +90,6 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, engine::GroundError>> {
-        let paths: Vec<_> = ["a.txt", "b/c.txt"].into_iter().take(count_max).map(str::to_owned).collect();
-        Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
-    }
-
     fn prepare(&self, _: &str) -> Result<(), engine::GroundError> {
         Ok(())
     }

@@ -44,8 +44,8 @@ pub enum GitError {
     NoSuchSnapshot(String),
     #[error("another operation on {0} is still under way; try again when it has ended")]
     Busy(PathBuf),
-    #[error("git cannot read what is staged, {path}: {said}; move this file away and try again")]
-    BrokenIndex { path: PathBuf, said: String },
+    #[error("git cannot read what is staged, {path}; move this file away and try again")]
+    BrokenIndex { path: PathBuf },
     #[error("the worktree is not at {root} any more, but at {at}; move it back there, or remove it by hand")]
     Moved { root: PathBuf, at: PathBuf },
     #[error(
@@ -62,7 +62,8 @@ pub enum GitError {
     TooMuch { command: String, bytes_max: usize },
     #[error("git cannot be run ({program}): {why}; install git 2.39 or newer")]
     NoGit { program: PathBuf, why: io::Error },
-    #[error("git said no to `{command}`: {said}")]
+    /// Git's own words may be out of a file that is nobody's to read: they are looked at, and not told.
+    #[error("git said no to `{command}`; run `git fsck` in the repository, or try the same by hand there")]
     Git { command: String, said: String },
     #[error("{path}: {why}")]
     Disk { path: PathBuf, why: io::Error },

@@ -69,11 +69,13 @@ impl Repository {
         let named =
             line.strip_prefix(b"gitdir: ").ok_or_else(|| GitError::strange(top, "its .git file is odd"))?;
         let git_dir = top.join(bytes_path(named));
-        let git_dir = git_dir.canonicalize().map_err(GitError::disk(&git_dir))?;
+        // Where it leads stands in a file that may be anything: that is not told.
+        let nowhere = |_| GitError::strange(top, "its .git file leads nowhere");
+        let git_dir = git_dir.canonicalize().map_err(nowhere)?;
         if git_dir.join("gitdir").is_file() {
             let back = git_dir.join(bytes_path(&read_line(&git_dir.join("gitdir"))?));
             let common = git_dir.join(bytes_path(&read_line(&git_dir.join("commondir"))?));
-            let common = common.canonicalize().map_err(GitError::disk(&common))?;
+            let common = common.canonicalize().map_err(nowhere)?;
             let is_mutual = back.canonicalize().ok().as_deref() == Some(dot_git);
             if is_mutual && git_dir.parent() == Some(&common.join("worktrees")) {
                 return Self::with(top, git_dir, common);

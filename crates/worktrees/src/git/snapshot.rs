@@ -542,7 +542,7 @@ fn look_at(index: &Path) -> Option<IndexStamp> {
 fn broken_index(index: &Path) -> impl FnOnce(GitError) -> GitError + '_ {
     move |why| match why {
         GitError::Git { said, .. } if said.contains("index") => {
-            GitError::BrokenIndex { path: index.to_path_buf(), said }
+            GitError::BrokenIndex { path: index.to_path_buf() }
         }
         why => why,
     }

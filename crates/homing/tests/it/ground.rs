@@ -1,0 +1,139 @@
+//! Repositories that lie, by the real binary: the server opens nothing of them, and what does is behind the session's wall.
+//!
+//! Each was seen to work against a server that ran git itself.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::eventually;
+
+use crate::yard::Yard;
+
+/// More than a worker may have, and nothing on the disk.
+const GIANT_BYTES: u64 = 3 << 30;
+/// The server's memory may grow by so much while something is looked at.
+const GROWTH_KB_MAX: u64 = 32 * 1024;
+
+/// Everything that looks at a repository or changes something in it, by its answers.
+#[track_caller]
+fn look_at_everything(yard: &Yard) -> String {
+    let http = yard.homing.http();
+    let at = |what: &str| format!("/api/v1/sessions/{}/{what}", yard.session);
+    let mut heard = String::new();
+    for what in ["changes?turn=1", "files", "ready"] {
+        heard += &http.get(&at(what)).text();
+    }
+    heard += &http.get("/api/v1/worktrees").text();
+    heard += &http.post(&at("undo"), &serde_json::json!({ "turn": 1 })).text();
+    yard.ask("!run echo again > again.txt");
+    heard += &http.post(&at("scope"), &serde_json::json!({ "enter": { "name": "shed" } })).text();
+    heard += &eventually("it is entered, or not", || {
+        let facts = yard.facts();
+        let is_over = |fact: &Value| fact["type"] == "errand_failed" || fact["type"] == "scope_changed";
+        facts.iter().any(is_over).then(|| facts.iter().map(Value::to_string).collect::<String>())
+    });
+    heard + &yard.homing.server_log()
+}
+
+/// A yard whose first turn has changed a file.
+#[track_caller]
+fn worked_in() -> Yard {
+    let yard = Yard::new();
+    yard.ask("!run echo work > work.txt");
+    yard
+}
+
+fn dot_git(yard: &Yard) -> PathBuf {
+    yard.place.join(".git")
+}
+
+#[test]
+fn a_link_to_the_servers_token_tells_nothing_of_it() {
+    for part in ["commondir", "shallow", "index", "HEAD", "packed-refs", "config", "info/exclude"] {
+        let yard = worked_in();
+        let token_path = yard.homing.root().join("data/token");
+        let token = fs::read_to_string(&token_path).unwrap();
+        let path = dot_git(&yard).join(part);
+        let _ = fs::remove_file(&path);
+        symlink(&token_path, &path).unwrap();
+        let heard = look_at_everything(&yard);
+        assert!(!heard.contains(token.trim()), "{part}: {heard}");
+    }
+}
+
+#[test]
+fn giants_cost_the_server_neither_time_nor_memory() {
+    for part in ["index", "config", "packed-refs", "shallow"] {
+        let yard = worked_in();
+        let path = dot_git(&yard).join(part);
+        let _ = fs::remove_file(&path);
+        File::create(&path).unwrap().set_len(GIANT_BYTES).unwrap();
+        let before = memory_kb(yard.homing.pid());
+        let watch = std::thread::spawn({
+            let http = yard.homing.http();
+            move || (0..50).map(|_| http.get("/healthz").status).collect::<Vec<_>>()
+        });
+        let heard = look_at_everything(&yard);
+        assert!(watch.join().unwrap().iter().all(|status| *status == 200), "{part}");
+        let grown = memory_kb(yard.homing.pid()).saturating_sub(before);
+        assert!(grown < GROWTH_KB_MAX, "{part}: {grown} kB more; {heard}");
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_leaves_nothing_behind() {
+    for part in [".gitignore", ".gitattributes", ".git/info/exclude", ".git/packed-refs", ".worktreeinclude"]
+    {
+        let yard = worked_in();
+        let path = yard.place.join(part);
+        let _ = fs::remove_file(&path);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for _ in 0..3 {
+            leave_early(&yard);
+        }
+        fs::remove_file(&path).unwrap();
+        eventually("no git is left", || (gits_in(&yard.place) == 0).then_some(()));
+    }
+}
+
+/// Asks for the files, and goes away before there is an answer.
+fn leave_early(yard: &Yard) {
+    let http = yard.homing.http();
+    let mut line = TcpStream::connect(&http.host).unwrap();
+    let asked = format!(
+        "GET /api/v1/sessions/{}/files HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        yard.session, http.host, http.token
+    );
+    line.write_all(asked.as_bytes()).unwrap();
+    line.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let _ = line.read(&mut [0]);
+}
+
+/// Processes of git that have this directory open or in their words.
+fn gits_in(place: &Path) -> usize {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let words = all.filter_map(|entry| {
+        let words = fs::read(entry.path().join("cmdline")).ok()?;
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        Some([words, environment].concat())
+    });
+    let place = place.to_str().unwrap().to_owned();
+    words
+        .filter(|words| {
+            let words = String::from_utf8_lossy(words);
+            words.starts_with("git\0") && words.contains(&place)
+        })
+        .count()
+}
+
+fn memory_kb(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}

@@ -1,0 +1,380 @@
+//! The words between the server and a ground worker: a line of JSON each, of a bounded length.
+//!
+//! Nothing that a repository says is among them but names of files and the patch that was asked for. Errors are kinds with
+//! words of ours; git's own complaints stay in the worker.
+
+use std::path::PathBuf;
+
+use engine::{
+    EnteredTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoneTurn,
+};
+use kernel::{Moment, NewWorktree, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// The longest answer. A patch has a bound of its own, far below.
+pub(super) const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest request: a handful of names and paths.
+pub(super) const REQUEST_BYTES_MAX: usize = 256 * 1024;
+/// The bytes of names in one list. What is beyond them is cut, and said to be.
+const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The longest words of an error.
+const WORDS_BYTES_MAX: usize = 2 * 1024;
+
+/// The first line: where the worker's own files are.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WorkerPlaces {
+    /// The data directory.
+    pub(super) data: PathBuf,
+    /// The part of it that git's own files are in.
+    pub(super) own: PathBuf,
+}
+
+/// A line for the worker.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WorkerRequest {
+    /// This is to be done for that session.
+    Call { number: u64, session: String, call: GroundCall },
+    /// Nobody waits for that any more.
+    GiveUp { number: u64 },
+}
+
+/// The things that are done on a session's ground.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum GroundCall {
+    Enter { directory: String, new: WorktreeForm },
+    Fork { directory: String, new: WorktreeForm, origin: String, turn: u32 },
+    Remember { directory: String, turn: u32, is_after: bool },
+    Changes { directory: String, turn: u32 },
+    Touched { directory: String, turn: u32 },
+    Undo { directory: String, turn: u32 },
+    Look { name: String },
+    Remove { name: String },
+    Restore { removed: RemovedForm },
+    Files { directory: String, count_max: usize },
+    Sweep { age_ms: u64 },
+}
+
+/// A line from the worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WorkerReply {
+    pub(super) number: u64,
+    pub(super) answer: Result<GroundAnswer, GroundRefusal>,
+}
+
+/// The answer to a call, by its kind.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum GroundAnswer {
+    Entered {
+        name: String,
+        directory: String,
+        branch: String,
+    },
+    Remembered {
+        is_tracked: bool,
+    },
+    Changes {
+        changes: Option<ChangesForm>,
+    },
+    Touched {
+        files: Vec<String>,
+    },
+    Undone {
+        files: Vec<String>,
+    },
+    Seen {
+        seen: Option<SeenForm>,
+    },
+    Removed {
+        removed: RemovedForm,
+    },
+    Files {
+        paths: Vec<String>,
+        is_cut: bool,
+    },
+    Swept {
+        count: usize,
+    },
+    /// Nobody waits for it.
+    GivenUp,
+}
+
+/// Why nothing was done, as the engine tells them apart.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct GroundRefusal {
+    kind: RefusalKind,
+    words: String,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RefusalKind {
+    NoGit,
+    Gone,
+    Elsewhere,
+    Refused,
+    Busy,
+    Failed,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WorktreeForm {
+    name: String,
+    base: Option<String>,
+    branch: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ChangesForm {
+    files: Vec<ChangeForm>,
+    patch: String,
+    is_cut: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ChangeForm {
+    path: String,
+    kind: ChangeWord,
+    plus: Option<u64>,
+    minus: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ChangeWord {
+    Added,
+    Edited,
+    Removed,
+    Renamed,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RemovedForm {
+    session: String,
+    name: String,
+    repository: String,
+    branch: String,
+    reference: String,
+    removed_at: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SeenForm {
+    name: String,
+    directory: String,
+    repository: String,
+    branch: String,
+    ahead: u64,
+    behind: u64,
+    dirty: u64,
+    bytes: u64,
+    made_at: u64,
+    used_at: u64,
+    is_missing: bool,
+}
+
+impl From<TreesError> for GroundRefusal {
+    fn from(why: TreesError) -> Self {
+        let kind = match &why {
+            TreesError::NoGit(_) => RefusalKind::NoGit,
+            TreesError::Moved(NoGround::Gone(_)) => RefusalKind::Gone,
+            TreesError::Moved(NoGround::Elsewhere(_)) => RefusalKind::Elsewhere,
+            TreesError::Refused(_) => RefusalKind::Refused,
+            TreesError::Busy(_) => RefusalKind::Busy,
+            TreesError::Failed(_) => RefusalKind::Failed,
+        };
+        Self { kind, words: why.to_string() }
+    }
+}
+
+impl From<GroundRefusal> for TreesError {
+    fn from(refusal: GroundRefusal) -> Self {
+        let words = one_line(&refusal.words);
+        match refusal.kind {
+            RefusalKind::NoGit => Self::NoGit(words),
+            RefusalKind::Gone => Self::Moved(NoGround::Gone(words)),
+            RefusalKind::Elsewhere => Self::Moved(NoGround::Elsewhere(words)),
+            RefusalKind::Refused => Self::Refused(words),
+            RefusalKind::Busy => Self::Busy(words),
+            RefusalKind::Failed => Self::Failed(words),
+        }
+    }
+}
+
+/// Names of files stand in errors: nothing in them may move a terminal's cursor, or fill a screen.
+fn one_line(words: &str) -> String {
+    let end = words.floor_char_boundary(WORDS_BYTES_MAX);
+    words[..end].chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+impl From<NewWorktree> for WorktreeForm {
+    fn from(new: NewWorktree) -> Self {
+        let NewWorktree { name, base, branch } = new;
+        Self { name, base, branch }
+    }
+}
+
+impl From<WorktreeForm> for NewWorktree {
+    fn from(form: WorktreeForm) -> Self {
+        let WorktreeForm { name, base, branch } = form;
+        Self { name, base, branch }
+    }
+}
+
+impl From<TreeChanges> for ChangesForm {
+    fn from(changes: TreeChanges) -> Self {
+        let mut room = NAMES_BYTES_MAX;
+        let word = |kind| match kind {
+            "added" => ChangeWord::Added,
+            "removed" => ChangeWord::Removed,
+            "renamed" => ChangeWord::Renamed,
+            _ => ChangeWord::Edited,
+        };
+        let form = |change: TreeChange| ChangeForm {
+            kind: word(change.kind),
+            path: change.path,
+            plus: change.plus,
+            minus: change.minus,
+        };
+        let all = changes.files.len();
+        let files: Vec<_> = changes
+            .files
+            .into_iter()
+            .map(form)
+            .take_while(|change| {
+                let fits = change.path.len() <= room;
+                room = room.saturating_sub(change.path.len());
+                fits
+            })
+            .collect();
+        Self { is_cut: changes.is_cut || files.len() < all, files, patch: changes.patch }
+    }
+}
+
+impl From<ChangesForm> for TreeChanges {
+    fn from(form: ChangesForm) -> Self {
+        let word = |kind| match kind {
+            ChangeWord::Added => "added",
+            ChangeWord::Edited => "edited",
+            ChangeWord::Removed => "removed",
+            ChangeWord::Renamed => "renamed",
+        };
+        let change = |form: ChangeForm| TreeChange {
+            kind: word(form.kind),
+            path: form.path,
+            plus: form.plus,
+            minus: form.minus,
+        };
+        Self { files: form.files.into_iter().map(change).collect(), patch: form.patch, is_cut: form.is_cut }
+    }
+}
+
+impl From<RemovedTree> for RemovedForm {
+    fn from(removed: RemovedTree) -> Self {
+        let RemovedTree { session, name, repository, branch, reference, removed_at } = removed;
+        let (session, removed_at) = (session.to_string(), removed_at.0);
+        Self { session, name, repository, branch, reference, removed_at }
+    }
+}
+
+impl RemovedForm {
+    /// Of a session that the id names; none if it names none.
+    pub(super) fn tree(self) -> Option<RemovedTree> {
+        let Self { session, name, repository, branch, reference, removed_at } = self;
+        let (session, removed_at) = (session.parse().ok()?, Moment(removed_at));
+        Some(RemovedTree { session, name, repository, branch, reference, removed_at })
+    }
+}
+
+impl From<TreeSeen> for SeenForm {
+    fn from(seen: TreeSeen) -> Self {
+        let TreeSeen { session: _, name, directory, repository, branch, .. } = seen;
+        let TreeSeen { ahead, behind, dirty, bytes, is_missing, .. } = seen;
+        let (made_at, used_at) = (seen.made_at.0, seen.used_at.0);
+        Self {
+            name,
+            directory,
+            repository,
+            branch,
+            ahead,
+            behind,
+            dirty,
+            bytes,
+            made_at,
+            used_at,
+            is_missing,
+        }
+    }
+}
+
+impl SeenForm {
+    /// As a worktree of that session.
+    pub(super) fn tree(self, session: SessionId) -> TreeSeen {
+        let Self { name, directory, repository, branch, ahead, behind, dirty, bytes, is_missing, .. } = self;
+        let (made_at, used_at) = (Moment(self.made_at), Moment(self.used_at));
+        TreeSeen {
+            session,
+            name,
+            directory,
+            repository,
+            branch,
+            ahead,
+            behind,
+            dirty,
+            bytes,
+            made_at,
+            used_at,
+            is_missing,
+        }
+    }
+}
+
+impl From<EnteredTree> for GroundAnswer {
+    fn from(entered: EnteredTree) -> Self {
+        let EnteredTree { name, directory, branch } = entered;
+        Self::Entered { name, directory, branch }
+    }
+}
+
+impl From<UndoneTurn> for GroundAnswer {
+    fn from(undone: UndoneTurn) -> Self {
+        Self::Undone { files: undone.files }
+    }
+}
+
+impl From<TreeFiles> for GroundAnswer {
+    fn from(files: TreeFiles) -> Self {
+        let mut room = NAMES_BYTES_MAX;
+        let all = files.paths.len();
+        let fits = |path: &String| {
+            let fits = path.len() <= room;
+            room = room.saturating_sub(path.len());
+            fits
+        };
+        let paths: Vec<_> = files.paths.into_iter().take_while(fits).collect();
+        Self::Files { is_cut: files.is_cut || paths.len() < all, paths }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_error_stay_on_one_line_and_short() {
+        let said = format!("a\u{1b}[2J\nb{}", "é".repeat(WORDS_BYTES_MAX));
+        let refusal = GroundRefusal { kind: RefusalKind::Refused, words: said };
+        let TreesError::Refused(words) = TreesError::from(refusal) else { panic!("another kind") };
+        assert!(words.starts_with("a\u{fffd}[2J\u{fffd}b") && words.len() <= WORDS_BYTES_MAX + 8);
+    }
+
+    #[test]
+    fn a_list_beyond_its_bound_says_that_it_is_cut() {
+        let paths = vec!["x".repeat(4096); 2_000];
+        let answer = GroundAnswer::from(TreeFiles { paths, is_cut: false });
+        let GroundAnswer::Files { paths, is_cut } = answer else { panic!("another kind") };
+        assert_eq!((paths.len(), is_cut), (NAMES_BYTES_MAX / 4096, true));
+    }
+}

@@ -1,0 +1,135 @@
+//! The worker's own side: reads calls, does them by git, answers.
+//!
+//! It runs behind a session's wall and as that session's user, below a supervisor that ends it with everything it has
+//! started. It trusts the server, and nothing else that it meets.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use engine::{OwnedSession, Side, Trees, TreesError};
+use kernel::{SessionId, Turn};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, LocalSet};
+
+use super::protocol::{
+    GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
+};
+use crate::session_trees::GitTrees;
+
+/// Answers that wait to be written.
+const ANSWERS_WAITING_MAX: usize = 16;
+
+/// `homing ground`. Ends when the server says nothing more.
+pub fn ground_worker() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let served = runtime.and_then(|runtime| LocalSet::new().block_on(&runtime, serve()));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+async fn serve() -> io::Result<()> {
+    // The supervisor's lines are pipes.
+    let mut from = BufReader::new(pipe::Receiver::from_owned_fd(rustix::io::dup(io::stdin())?)?);
+    let mut to = pipe::Sender::from_owned_fd(rustix::io::dup(io::stdout())?)?;
+    let Some(line) = read_line(&mut from).await? else { return Ok(()) };
+    let places: WorkerPlaces = serde_json::from_slice(&line)?;
+    let trees = Rc::new(GitTrees::open_at(&places.data, &places.own));
+    let (say, mut said) = mpsc::channel::<WorkerReply>(ANSWERS_WAITING_MAX);
+    let writer = tokio::task::spawn_local(async move {
+        while let Some(reply) = said.recv().await {
+            let mut line = serde_json::to_vec(&reply)?;
+            line.push(b'\n');
+            to.write_all(&line).await?;
+        }
+        io::Result::Ok(())
+    });
+    let mut under_way: BTreeMap<u64, AbortHandle> = BTreeMap::new();
+    while let Some(line) = read_line(&mut from).await? {
+        under_way.retain(|_, call| !call.is_finished());
+        match serde_json::from_slice(&line)? {
+            WorkerRequest::Call { number, session, call } => {
+                let (trees, say) = (trees.clone(), say.clone());
+                let task = tokio::task::spawn_local(async move {
+                    let answer = answer(&trees, &session, call).await.map_err(Into::into);
+                    let _ = say.send(WorkerReply { number, answer }).await;
+                });
+                under_way.insert(number, task.abort_handle());
+            }
+            WorkerRequest::GiveUp { number } => {
+                // What it has started goes with it.
+                if let Some(call) = under_way.remove(&number) {
+                    call.abort();
+                }
+                let _ = say.send(WorkerReply { number, answer: Ok(GroundAnswer::GivenUp) }).await;
+            }
+        }
+    }
+    writer.abort();
+    Ok(())
+}
+
+/// The next line, without its end; none at the end of everything.
+async fn read_line(from: &mut BufReader<pipe::Receiver>) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let most = u64::try_from(REQUEST_BYTES_MAX).unwrap_or(u64::MAX);
+    from.take(most).read_until(b'\n', &mut line).await?;
+    match line.pop() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+async fn answer(
+    trees: &Result<GitTrees, TreesError>,
+    session: &str,
+    call: GroundCall,
+) -> Result<GroundAnswer, TreesError> {
+    let nobody = || TreesError::Failed("that is no session".to_owned());
+    let session: SessionId = session.parse().map_err(|_| nobody())?;
+    let of = OwnedSession { session, whose: String::new(), walled: false };
+    let trees = trees.as_ref().map_err(Clone::clone)?;
+    Ok(match call {
+        GroundCall::Enter { directory, new } => Trees::enter(trees, of, directory, new.into()).await?.into(),
+        GroundCall::Fork { directory, new, origin, turn } => {
+            let origin = origin.parse().map_err(|_| nobody())?;
+            Trees::fork(trees, of, directory, new.into(), origin, Turn(turn)).await?.into()
+        }
+        GroundCall::Remember { directory, turn, is_after } => {
+            let side = if is_after { Side::After } else { Side::Before };
+            let is_tracked = Trees::remember(trees, of, &directory, Turn(turn), side).await?;
+            GroundAnswer::Remembered { is_tracked }
+        }
+        GroundCall::Changes { directory, turn } => {
+            let changes = Trees::changes(trees, of, &directory, Turn(turn)).await?;
+            GroundAnswer::Changes { changes: changes.map(Into::into) }
+        }
+        GroundCall::Touched { directory, turn } => {
+            GroundAnswer::Touched { files: Trees::touched(trees, of, &directory, Turn(turn)).await? }
+        }
+        GroundCall::Undo { directory, turn } => Trees::undo(trees, of, &directory, Turn(turn)).await?.into(),
+        GroundCall::Look { name } => {
+            GroundAnswer::Seen { seen: Trees::look(trees, of, &name).await?.map(Into::into) }
+        }
+        GroundCall::Remove { name } => {
+            GroundAnswer::Removed { removed: Trees::remove(trees, of, &name).await?.into() }
+        }
+        GroundCall::Restore { removed } => {
+            let removed = removed.tree().ok_or_else(nobody)?;
+            Trees::restore(trees, of, removed).await?.into()
+        }
+        GroundCall::Files { directory, count_max } => {
+            Trees::files(trees, of, &directory, count_max).await?.into()
+        }
+        GroundCall::Sweep { age_ms } => {
+            GroundAnswer::Swept { count: trees.sweep(Duration::from_millis(age_ms)).await? }
+        }
+    })
+}

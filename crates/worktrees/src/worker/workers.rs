@@ -1,0 +1,608 @@
+//! The server's side of ground workers: one for each session that needs one, started when it is first asked, and ended when
+//! it has rested.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use engine::{
+    EnteredTree, OwnedSession, RemovedTree, Side, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    TreesError, UndoneTurn,
+};
+use kernel::{NewWorktree, SessionId, TreeName, Turn};
+use processes::wall::{SessionWall, Wall, WalledSession};
+use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::protocol::{
+    ANSWER_BYTES_MAX, GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
+};
+use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed};
+
+/// The time for which a worker that has nothing to do is kept for the next call.
+const REST: Duration = Duration::from_secs(10);
+/// Workers that rest at the same time, beyond which the one that has rested longest goes.
+const RESTING_MAX: usize = 8;
+/// The longest that one call may take. Git has a bound of its own, which is shorter.
+const CALL_WAIT: Duration = Duration::from_secs(330);
+/// The longest that a worker may take to say that it has given a call up. Then it is ended.
+const GIVE_UP_WAIT: Duration = Duration::from_secs(5);
+/// The longest that the tree of the session's last worker may take to be gone.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// Calls that wait for one worker.
+const CALLS_WAITING_MAX: usize = 16;
+/// The memory of a worker with everything that it has started.
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Processes of a worker: a few gits, each with its helpers.
+const PROCESSES_MAX: u32 = 64;
+
+/// Why somebody has to wait.
+const CROWDED: &str = "too much is asked of this session's directory at once; ask again";
+
+/// The things that the workers of a server are made of.
+#[derive(Debug, Clone)]
+pub struct WorkerSetup {
+    /// The program that has `supervise` and `ground`: our own.
+    pub exe: PathBuf,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The directory of the locks.
+    pub locks: PathBuf,
+    /// The wall that sessions get.
+    pub wall: Arc<Wall>,
+}
+
+/// The workers of this server; the engine's port `Trees`. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct GroundWorkers(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    setup: WorkerSetup,
+    running: Mutex<BTreeMap<WorkerKey, RunningWorker>>,
+}
+
+/// The things that a worker's wall depends on: of a session that was handed over the worker is another one.
+type WorkerKey = (SessionId, String, bool);
+
+#[derive(Debug)]
+struct RunningWorker {
+    calls: mpsc::Sender<Calling>,
+    /// Since when it has had nothing to do.
+    rests_since: Option<Instant>,
+}
+
+/// A call on its way to a worker.
+#[derive(Debug)]
+struct Calling {
+    call: GroundCall,
+    /// Closed when nobody waits any more.
+    waits: oneshot::Sender<Result<GroundAnswer, TreesError>>,
+}
+
+impl GroundWorkers {
+    /// None is started before it is needed.
+    pub fn new(setup: WorkerSetup) -> Self {
+        Self(Arc::new(Shared { setup, running: Mutex::default() }))
+    }
+
+    /// Has it done on the ground of that session.
+    async fn call(&self, of: OwnedSession, call: GroundCall) -> Result<GroundAnswer, TreesError> {
+        let (waits, answer) = oneshot::channel();
+        let key = (of.session, of.whose, of.walled);
+        let mut calling = Calling { call, waits };
+        loop {
+            match self.0.worker(key.clone()).try_send(calling) {
+                Ok(()) => break,
+                // It has just gone to rest for good: the next one is started.
+                Err(TrySendError::Closed(again)) => calling = again,
+                Err(TrySendError::Full(_)) => return Err(TreesError::Busy(CROWDED.to_owned())),
+            }
+        }
+        match tokio::time::timeout(CALL_WAIT, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(ended()),
+            Err(_) => {
+                let seconds = CALL_WAIT.as_secs();
+                Err(TreesError::Failed(format!("nothing was heard of it for {seconds} seconds")))
+            }
+        }
+    }
+}
+
+fn ended() -> TreesError {
+    TreesError::Failed("what looks at this session's directory has ended; ask again".to_owned())
+}
+
+/// A worker answered something else than what it was asked. It is our own program, so it is broken.
+fn odd() -> TreesError {
+    TreesError::Failed(
+        "what looks at this session's directory gave another answer than was asked for".to_owned(),
+    )
+}
+
+impl Shared {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<WorkerKey, RunningWorker>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to the worker of a session; it is started if there is none.
+    fn worker(self: &Arc<Self>, key: WorkerKey) -> mpsc::Sender<Calling> {
+        let mut running = self.running();
+        if let Some(worker) = running.get_mut(&key).filter(|worker| !worker.calls.is_closed()) {
+            worker.rests_since = None;
+            return worker.calls.clone();
+        }
+        let (calls, waiting) = mpsc::channel(CALLS_WAITING_MAX);
+        running.insert(key.clone(), RunningWorker { calls: calls.clone(), rests_since: None });
+        tokio::spawn(run_worker(self.setup.clone(), Arc::downgrade(self), key, waiting));
+        calls
+    }
+
+    /// A worker has nothing to do. Who has rested longest goes if there are too many.
+    fn rests(&self, key: &WorkerKey) {
+        let mut running = self.running();
+        if let Some(worker) = running.get_mut(key) {
+            worker.rests_since = Some(Instant::now());
+        }
+        let resting = running.iter().filter_map(|(key, worker)| Some((worker.rests_since?, key.clone())));
+        let mut resting: Vec<_> = resting.collect();
+        resting.sort();
+        for (_, key) in resting.iter().rev().skip(RESTING_MAX) {
+            running.remove(key);
+        }
+    }
+
+    /// Whoever comes from now on gets another one.
+    fn forget(&self, key: &WorkerKey, of: &mpsc::Receiver<Calling>) {
+        let mut running = self.running();
+        if of.is_closed() && running.get(key).is_some_and(|worker| worker.calls.is_closed()) {
+            running.remove(key);
+        }
+    }
+}
+
+/// Starts a worker, hands it calls, and ends it when it has rested or nobody can ask it any more.
+async fn run_worker(
+    setup: WorkerSetup,
+    shared: Weak<Shared>,
+    key: WorkerKey,
+    mut waiting: mpsc::Receiver<Calling>,
+) {
+    match start(&setup, &key).await {
+        Ok(tree) => {
+            let mut line = Line::new(tree, key.0);
+            line.carry(&shared, &key, &mut waiting).await;
+            waiting.close();
+            line.end().await;
+        }
+        Err(why) => {
+            waiting.close();
+            let why = start_error(why);
+            while let Some(calling) = waiting.recv().await {
+                let _ = calling.waits.send(Err(why.clone()));
+            }
+        }
+    }
+    // Whoever came while it was ending is told to ask again.
+    while waiting.recv().await.is_some() {}
+    if let Some(shared) = shared.upgrade() {
+        shared.forget(&key, &waiting);
+    }
+}
+
+fn start_error(why: ProcessError) -> TreesError {
+    match why {
+        ProcessError::Busy(_) => {
+            TreesError::Busy("what was done in this session's directory before has not ended yet".to_owned())
+        }
+        ProcessError::Refused(words) => TreesError::Refused(words),
+        ProcessError::Failed(words) => TreesError::Failed(words),
+    }
+}
+
+async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, ProcessError> {
+    let (session, whose, must) = (key.0, key.1.as_str(), key.2);
+    let (places, wall) = wall_of(setup, session, whose, must)?;
+    let name = TreeName::of_ground(session);
+    let argv = vec![setup.exe.to_string_lossy().into_owned(), "ground".to_owned()];
+    let plan = TreePlan {
+        env: std::env::var("PATH").map(|path| ("PATH".to_owned(), path)).into_iter().collect(),
+        memory_bytes_max: Some(MEMORY_BYTES_MAX),
+        processes_max: Some(PROCESSES_MAX),
+        wall,
+        ..TreePlan::new(setup.exe.clone(), setup.locks.clone(), name, argv, places.own.clone())
+    };
+    let until = Instant::now() + BUSY_WAIT;
+    let tree = loop {
+        match ProcessTree::start(&plan).await {
+            // The one before is on its way out, or that of a server that was killed.
+            Err(ProcessError::Busy(_)) if Instant::now() < until => tokio::time::sleep(BUSY_PAUSE).await,
+            started => break started?,
+        }
+    };
+    tree.input(&line_of(&places)).await?;
+    Ok(tree)
+}
+
+/// The wall around a worker, and where behind it its own files are. Makes them, owned by whom it runs as.
+fn wall_of(
+    setup: &WorkerSetup,
+    session: SessionId,
+    whose: &str,
+    must: bool,
+) -> Result<(WorkerPlaces, SessionWall), ProcessError> {
+    let data = setup
+        .data
+        .canonicalize()
+        .map_err(|why| ProcessError::Failed(format!("the data directory: {why}")))?;
+    let worktrees = data.join("worktrees");
+    let of = WalledSession { session, whose, directory: &worktrees, must };
+    let (own, wall) = setup.wall.around_ground(&of, &setup.locks)?;
+    Ok((WorkerPlaces { data, own }, wall))
+}
+
+fn line_of(words: &impl serde::Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(words).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// The line to one worker, and the calls that are under way in it.
+struct Line {
+    tree: ProcessTree,
+    session: SessionId,
+    number: u64,
+    under_way: BTreeMap<u64, UnderWay>,
+    heard: Vec<u8>,
+    exit: Option<TreeExit>,
+    is_lost: bool,
+}
+
+#[derive(Debug)]
+enum UnderWay {
+    Waited(oneshot::Sender<Result<GroundAnswer, TreesError>>),
+    /// Nobody waits any more; by then the worker has to have said that it knows.
+    GivenUp {
+        until: Instant,
+    },
+}
+
+impl Line {
+    fn new(tree: ProcessTree, session: SessionId) -> Self {
+        let (under_way, heard) = (BTreeMap::new(), Vec::new());
+        Self { tree, session, number: 0, under_way, heard, exit: None, is_lost: false }
+    }
+
+    /// Until it has rested, or is gone, or nobody can ask it any more.
+    async fn carry(&mut self, shared: &Weak<Shared>, key: &WorkerKey, waiting: &mut mpsc::Receiver<Calling>) {
+        let (mut rests_until, mut is_open) = (Instant::now() + REST, true);
+        loop {
+            let (is_idle, overdue) = (self.under_way.is_empty(), self.overdue());
+            tokio::select! {
+                biased;
+                event = self.tree.next() => if !self.hear(event) {
+                    return;
+                },
+                calling = waiting.recv(), if is_open => match calling {
+                    Some(calling) => if !self.hand(calling).await {
+                        return;
+                    },
+                    // Nobody else comes.
+                    None if is_idle => return,
+                    None => is_open = false,
+                },
+                () = give_ups(&mut self.under_way), if !is_idle => self.give_up().await,
+                () = tokio::time::sleep_until(overdue), if !is_idle => return,
+                // Whoever was quicker is still served.
+                () = tokio::time::sleep_until(rests_until), if is_idle && !waiting.is_closed() => waiting.close(),
+            }
+            if self.under_way.is_empty() && !is_open {
+                return;
+            }
+            if self.under_way.is_empty() && !is_idle {
+                rests_until = Instant::now() + REST;
+                shared.upgrade().inspect(|shared| shared.rests(key));
+            }
+        }
+    }
+
+    /// Hands a call to the worker. False if that is no use any more.
+    async fn hand(&mut self, calling: Calling) -> bool {
+        let Calling { call, waits } = calling;
+        self.number += 1;
+        let (number, session) = (self.number, self.session.to_string());
+        let line = line_of(&WorkerRequest::Call { number, session, call });
+        if line.len() > REQUEST_BYTES_MAX {
+            let _ = waits.send(Err(TreesError::Refused("that is too long".to_owned())));
+            return true;
+        }
+        self.under_way.insert(number, UnderWay::Waited(waits));
+        self.tree.input(&line).await.is_ok()
+    }
+
+    /// False if the worker is gone, or says what it never should.
+    fn hear(&mut self, event: TreeEvent) -> bool {
+        match event {
+            TreeEvent::Output(bytes) => {
+                self.heard.extend_from_slice(&bytes);
+                while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = self.heard.drain(..=end).collect();
+                    let Ok(reply) = serde_json::from_slice::<WorkerReply>(&line) else { return false };
+                    if let Some(UnderWay::Waited(waits)) = self.under_way.remove(&reply.number) {
+                        let _ = waits.send(reply.answer.map_err(Into::into));
+                    }
+                }
+                self.heard.len() <= ANSWER_BYTES_MAX
+            }
+            // Git's own words, and what a repository made it say: nobody's to read.
+            TreeEvent::Errors(_) | TreeEvent::Counted(_) => true,
+            TreeEvent::Exited(exit) => {
+                self.exit = Some(exit);
+                false
+            }
+            TreeEvent::Lost => {
+                self.is_lost = true;
+                false
+            }
+        }
+    }
+
+    /// Tells the worker of those for whom nobody waits.
+    async fn give_up(&mut self) {
+        let until = Instant::now() + GIVE_UP_WAIT;
+        let mut gone = Vec::new();
+        for (number, call) in &mut self.under_way {
+            if matches!(call, UnderWay::Waited(waits) if waits.is_closed()) {
+                *call = UnderWay::GivenUp { until };
+                gone.push(*number);
+            }
+        }
+        for number in gone {
+            // One that does not take it is overdue soon.
+            let _ = self.tree.input(&line_of(&WorkerRequest::GiveUp { number })).await;
+        }
+    }
+
+    /// When the first of those that were given up has to be over.
+    fn overdue(&self) -> Instant {
+        let given_up = self.under_way.values().filter_map(|call| match call {
+            UnderWay::Waited(_) => None,
+            UnderWay::GivenUp { until } => Some(*until),
+        });
+        given_up.min().unwrap_or_else(|| Instant::now() + CALL_WAIT)
+    }
+
+    /// Ends the worker, and answers whoever still waits.
+    async fn end(mut self) {
+        let why = self.why();
+        for (_, call) in std::mem::take(&mut self.under_way) {
+            if let UnderWay::Waited(waits) = call {
+                let _ = waits.send(Err(why.clone()));
+            }
+        }
+        if self.exit.is_none() && !self.is_lost {
+            self.tree.kill();
+            // Its lock says when it is gone: whoever starts the next one waits for that.
+            while !matches!(self.tree.next().await, TreeEvent::Exited(_) | TreeEvent::Lost) {}
+        }
+    }
+
+    fn why(&self) -> TreesError {
+        match self.exit.and_then(|exit| exit.limit) {
+            Some(ResourceLimit::Memory) => TreesError::Refused(format!(
+                "looking at this directory takes more than {} MB of memory: something in it, or in its repository, is \
+                 larger than it should be",
+                MEMORY_BYTES_MAX >> 20
+            )),
+            Some(ResourceLimit::Processes) => {
+                TreesError::Refused("looking at this directory takes too many processes".to_owned())
+            }
+            None => ended(),
+        }
+    }
+}
+
+/// Until nobody waits for one of them any more.
+async fn give_ups(under_way: &mut BTreeMap<u64, UnderWay>) {
+    std::future::poll_fn(|context| {
+        let mut is_one = false;
+        for call in under_way.values_mut() {
+            if let UnderWay::Waited(waits) = call {
+                is_one |= waits.poll_closed(context).is_ready();
+            }
+        }
+        if is_one { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}
+
+/// True if nothing above a directory looks like a repository: then nobody has to be asked. Only names are looked up.
+fn is_untracked(data: &Path, directory: &str) -> bool {
+    let ceiling = data.join("work");
+    let above = Path::new(directory).ancestors().take_while(|above| *above != ceiling);
+    above.into_iter().all(|above| above.join(".git").symlink_metadata().is_err())
+}
+
+impl GroundWorkers {
+    fn is_untracked(&self, directory: &str) -> bool {
+        is_untracked(&self.0.setup.data, directory)
+    }
+}
+
+impl Trees for GroundWorkers {
+    fn enter(
+        &self,
+        of: OwnedSession,
+        directory: String,
+        new: NewWorktree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        Box::pin(
+            async move { entered(self.call(of, GroundCall::Enter { directory, new: new.into() }).await?) },
+        )
+    }
+
+    fn remember(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        turn: Turn,
+        side: Side,
+    ) -> TreeReply<'_, Result<bool, TreesError>> {
+        let (directory, turn, is_after) = (directory.to_owned(), turn.0, side == Side::After);
+        Box::pin(async move {
+            if self.is_untracked(&directory) {
+                return Ok(false);
+            }
+            match self.call(of, GroundCall::Remember { directory, turn, is_after }).await? {
+                GroundAnswer::Remembered { is_tracked } => Ok(is_tracked),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn changes(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
+        let (directory, turn) = (directory.to_owned(), turn.0);
+        Box::pin(async move {
+            if self.is_untracked(&directory) {
+                return Ok(None);
+            }
+            match self.call(of, GroundCall::Changes { directory, turn }).await? {
+                GroundAnswer::Changes { changes } => Ok(changes.map(Into::into)),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn touched(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+        let (directory, turn) = (directory.to_owned(), turn.0);
+        Box::pin(async move {
+            if self.is_untracked(&directory) {
+                return Err(TreesError::Refused(UNTRACKED.to_owned()));
+            }
+            match self.call(of, GroundCall::Touched { directory, turn }).await? {
+                GroundAnswer::Touched { files } => Ok(files),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn undo(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+        let (directory, turn) = (directory.to_owned(), turn.0);
+        Box::pin(async move {
+            match self.call(of, GroundCall::Undo { directory, turn }).await? {
+                GroundAnswer::Undone { files } => Ok(UndoneTurn { files }),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn fork(
+        &self,
+        of: OwnedSession,
+        directory: String,
+        new: NewWorktree,
+        origin: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        let (new, origin, turn) = (new.into(), origin.to_string(), turn.0);
+        Box::pin(
+            async move { entered(self.call(of, GroundCall::Fork { directory, new, origin, turn }).await?) },
+        )
+    }
+
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
+        Box::pin(async move { worktree_names(&self.0.setup.data) })
+    }
+
+    fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let session = of.session;
+            match self.call(of, GroundCall::Look { name }).await? {
+                GroundAnswer::Seen { seen } => Ok(seen.map(|seen| seen.tree(session))),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
+        Box::pin(async move { worktrees_removed(&self.0.setup.data) })
+    }
+
+    fn remove(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            match self.call(of, GroundCall::Remove { name }).await? {
+                GroundAnswer::Removed { removed } => removed.tree().ok_or_else(odd),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn restore(
+        &self,
+        of: OwnedSession,
+        removed: RemovedTree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        let removed = removed.into();
+        Box::pin(async move { entered(self.call(of, GroundCall::Restore { removed }).await?) })
+    }
+
+    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
+        Box::pin(async move {
+            let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+            let mut swept = 0;
+            for whose in self.0.setup.wall.os_users() {
+                // Of no session: it sees none's directories but the repositories that lie open.
+                let of = OwnedSession { session: SessionId::from_bits(0), whose, walled: false };
+                match self.call(of, GroundCall::Sweep { age_ms }).await? {
+                    GroundAnswer::Swept { count } => swept += count,
+                    _ => return Err(odd()),
+                }
+            }
+            Ok(swept)
+        })
+    }
+
+    fn files(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        count_max: usize,
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            match self.call(of, GroundCall::Files { directory, count_max }).await? {
+                GroundAnswer::Files { paths, is_cut } => Ok(TreeFiles { paths, is_cut }),
+                _ => Err(odd()),
+            }
+        })
+    }
+}
+
+fn entered(answer: GroundAnswer) -> Result<EnteredTree, TreesError> {
+    match answer {
+        GroundAnswer::Entered { name, directory, branch } => Ok(EnteredTree { name, directory, branch }),
+        _ => Err(odd()),
+    }
+}

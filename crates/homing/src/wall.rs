@@ -1,11 +1,14 @@
 //! The wall around agents as the configuration has it, and its proof.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use processes::wall::{DataDirectory, OsUser, ProofRequest, Wall, WallKind, WallProof, prove_wall};
+use processes::wall::{
+    DataDirectory, HiddenPath, OsUser, ProofRequest, Wall, WallKind, WallProof, prove_wall,
+};
 
 use crate::config::{Config, WallBy, reference, user_directory};
 use crate::exit::{CliError, Exit};
@@ -16,8 +19,13 @@ pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
     let table = &config.wall;
     let data = DataDirectory::of(data).with_context(|| data.display().to_string())?;
     let mut hide = table.hide.iter().map(|path| hidden(path)).collect::<Result<Vec<_>, _>>()?;
-    // Where the commands of whoever runs us keep their tokens.
-    hide.extend(user_directory());
+    // Where the commands of whoever runs us keep their tokens. Made before anybody needs it, so that it can be held: one
+    // that an agent had made would be the agent's.
+    if let Some(own) = user_directory() {
+        // Who has no home to write to keeps no tokens there.
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&own);
+        hide.push(HiddenPath::of(own));
+    }
     let mut people = std::collections::BTreeMap::new();
     for (handle, user) in &table.people {
         let os_user = OsUser::named(user).map_err(|why| {
@@ -36,11 +44,11 @@ pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
     Ok(Arc::new(Wall { kind, data: Some(data), hide, home: system::home(), people }))
 }
 
-fn hidden(path: &str) -> Result<PathBuf, CliError> {
+fn hidden(path: &str) -> Result<HiddenPath, CliError> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let path = reference::in_home(&path.replace("{uid}", &uid));
     if path.is_absolute() && path.parent().is_some() {
-        return Ok(path);
+        return Ok(HiddenPath::of(path));
     }
     Err(CliError::new(Exit::Usage, format!("wall.hide: {} cannot be hidden", path.display()))
         .hint("write paths from / or ~/, and not / itself"))

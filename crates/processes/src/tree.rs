@@ -19,7 +19,7 @@ use crate::supervisor::frame::{
     Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, RefusalKind,
     Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
 };
-use crate::wall::SessionWall;
+use crate::wall::{SessionWall, pass_on};
 
 /// The time between two signs of life of ours.
 const BEAT: Duration = Duration::from_millis(500);
@@ -182,6 +182,12 @@ impl ProcessTree {
         let mut command = Command::new(&plan.supervisor);
         command.arg("supervise").env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let descriptors = plan.wall.descriptors();
+        // SAFETY: one system call for each, which neither allocates nor takes a lock.
+        #[allow(unsafe_code)]
+        unsafe {
+            command.pre_exec(move || pass_on(&descriptors));
+        }
         let lost = || ProcessError::failed("the supervisor did not start");
         let mut supervisor = command
             .spawn()

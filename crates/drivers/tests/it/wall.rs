@@ -11,7 +11,7 @@ use agent::conformance::Candidate;
 use agent::{Agent, AgentEvent, Launch, Message};
 use homing_drivers::ScriptedConfig;
 use kernel::{Failure, MessageId, SessionId};
-use processes::wall::{DataDirectory, NoSuchUser, OsUser, Wall, WallKind};
+use processes::wall::{DataDirectory, HiddenPath, NoSuchUser, OsUser, Wall, WallKind};
 use tempfile::TempDir;
 
 use crate::bench::{Bench, be_ready, far_side, fence, to_the_end};
@@ -93,7 +93,7 @@ async fn what_is_hidden_besides_is_not_there() {
     }
     for kind in [WallKind::Auto, WallKind::Landlock] {
         let nowhere = PathBuf::from("/nowhere/at/all");
-        let hide = vec![directory.clone(), file.clone(), nowhere];
+        let hide = [&directory, &file, &nowhere].map(HiddenPath::of).to_vec();
         let bench = bench(&home, |wall| Wall { kind, hide, ..wall });
         let script = format!("cat {}/letter {}; echo done", directory.display(), file.display());
         let turned = bench.turn(&bench.launch(), &format!("!run {script}")).await;

@@ -102,6 +102,26 @@ fn an_agent_cannot_look_into_or_end_the_server() {
 }
 
 #[test]
+fn what_is_hidden_stays_hidden_when_a_directory_above_it_gets_another_name() {
+    let homing = homing();
+    let config = homing.root().join("config");
+    let own = config.join("homing");
+    assert!(own.is_dir(), "made at the start, so that it can be held");
+    std::fs::write(own.join("token"), CANARY).unwrap();
+    let [from, to] = [config.clone(), config.with_extension("x")].map(|path| path.display().to_string());
+    let ways = format!("mv {from} {to}; cat {from}/homing/token {to}/homing/token");
+    // Each is a start of its own: in the second everything is where the first has left it.
+    for conversation in ["api:wall/first", "api:wall/second"] {
+        let said = shell(&homing, conversation, &ways);
+        assert!(said.contains("over") && !said.contains(CANARY), "{conversation}: {said}");
+    }
+    // Somebody outside may rename it, and it is hidden there, too.
+    std::fs::rename(&config, config.with_extension("x")).unwrap();
+    let said = shell(&homing, "api:wall/third", &ways);
+    assert!(said.contains("over") && !said.contains(CANARY), "{said}");
+}
+
+#[test]
 fn doctor_proves_the_wall_from_inside() {
     let homing = homing();
     let found = homing.run(&["doctor", "--json"]).json(0);

@@ -4,10 +4,13 @@
 //! ends everything as before.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::held::{HeldFile, HiddenPath};
+use super::mounts::{CoverError, HiddenFile};
 use super::{MUST, SessionWall, WallKind, landlock_rules, mounts};
 
 /// The powers of root that an agent keeps which runs as root: those with which packages are installed and servers tried out, and
@@ -29,47 +32,57 @@ const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
 /// Where root gets programs started by others, outside of the wall. Nobody else does.
 const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus"];
 
-/// The wall of one start, with every path looked up.
+/// The longest that we wait for somebody to stop renaming what is hidden. Who does that in a loop does it for ever.
+const MOVING_WAIT: Duration = Duration::from_secs(2);
+/// The pause between two looks meanwhile.
+const MOVING_PAUSE: Duration = Duration::from_micros(200);
+/// Why nothing is started while names lead elsewhere, and what to do.
+const MOVED: &str = "something that is hidden from agents is not found under its own name: a program renames it or a \
+                     directory above it again and again, or something was mounted over it. End that, or start the \
+                     server again";
+
+/// The wall of one start, with everything looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedWall {
     around: SessionWall,
-    hide: Vec<PathBuf>,
-    keep: Vec<PathBuf>,
+    hidden: Vec<HiddenFile>,
     /// The agent is going to be root.
     is_root: bool,
 }
 
-/// The data directory is not the one that the server was started with: put that back, or start the server again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{} is not the directory that the server was started with; put that back, or start the server again",
-    .0.display()
-)]
-pub(crate) struct DataReplaced(PathBuf);
+/// Why no wall can be made of what there is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unprepared {
+    /// The data directory is not the one that the server was started with.
+    #[error(
+        "{} is not the directory that the server was started with; put that back, or start the server again",
+        .0.display()
+    )]
+    DataReplaced(PathBuf),
+    /// The server's descriptors did not arrive.
+    #[error("the wall cannot be made: {0}; start the server again")]
+    NotHeld(#[from] io::Error),
+}
 
 impl PreparedWall {
-    /// Looks everything up, in the supervisor.
-    pub(crate) fn new(around: &SessionWall) -> Result<Self, DataReplaced> {
+    /// Takes the descriptors over and looks everything else up, in the supervisor.
+    pub(crate) fn new(around: &SessionWall) -> Result<Self, Unprepared> {
+        let mut around = around.clone();
+        around.adopt()?;
         if around.kind != WallKind::Off
             && let Some(data) = &around.data
-            && !data.is_in_place()
+            && !until(Instant::now() + MOVING_WAIT, || data.is_in_place())
         {
-            return Err(DataReplaced(data.path.clone()));
+            return Err(Unprepared::DataReplaced(data.path.clone()));
         }
-        let there = |paths: &[PathBuf]| -> Vec<PathBuf> {
-            let mut all: Vec<_> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-            all.sort();
-            all.dedup();
-            all
-        };
         let is_root = around.os_user.is_none() && rustix::process::geteuid().is_root();
-        let mut hide = around.hide.clone();
+        let mut names: Vec<PathBuf> = around.hide.iter().map(|hidden| hidden.path.clone()).collect();
         if is_root {
-            hide.extend(ROOT_STARTERS.map(PathBuf::from));
-            hide.extend(mounts::disks());
+            names.extend(ROOT_STARTERS.map(PathBuf::from));
+            names.extend(mounts::disks());
         }
-        let (hide, keep) = (there(&hide), there(&around.keep));
-        Ok(Self { around: around.clone(), hide, keep, is_root })
+        let hidden = look_up(&around.hide, &names, &around.keep);
+        Ok(Self { around, hidden, is_root })
     }
 
     /// Raises the wall around this process, for good. Only in a process with one thread, which is about to be the agent.
@@ -77,12 +90,18 @@ impl PreparedWall {
         let kind = self.around.kind;
         let covered = match kind {
             WallKind::Auto | WallKind::Mounts => self.cover(),
-            WallKind::Landlock | WallKind::Off => Err(io::ErrorKind::Unsupported.into()),
+            WallKind::Landlock | WallKind::Off => Err(CoverError::Cannot(io::ErrorKind::Unsupported.into())),
         };
-        if let Err(why) = &covered
-            && kind == WallKind::Mounts
-        {
-            return Err(said("the wall around it cannot be made by mounts, as [wall] wants", why));
+        match &covered {
+            // Not by Landlock either: that goes by names.
+            Err(CoverError::Moving(name)) => {
+                let what = format!("{MOVED} ({})", name.display());
+                return Err(said(&what, &io::ErrorKind::ResourceBusy.into()));
+            }
+            Err(CoverError::Cannot(why)) if kind == WallKind::Mounts => {
+                return Err(said("the wall around it cannot be made by mounts, as [wall] wants", why));
+            }
+            Err(CoverError::Cannot(_)) | Ok(()) => {}
         }
         let hides = covered.is_err() && kind != WallKind::Off;
         if let Some(os_user) = &self.around.os_user {
@@ -96,8 +115,13 @@ impl PreparedWall {
             return Ok(());
         }
         rustix::thread::set_no_new_privs(true)?;
-        let enforced =
-            if hides { landlock_rules::hide(&self.hide, &self.keep)? } else { landlock_rules::bound()? };
+        let enforced = if hides {
+            let names = |hidden: &HiddenFile| [Some(hidden.held.name.clone()), hidden.held.name_now().ok()];
+            let hide: Vec<PathBuf> = self.hidden.iter().flat_map(names).flatten().collect();
+            landlock_rules::hide(&hide, &self.around.keep)?
+        } else {
+            landlock_rules::bound()?
+        };
         let stands = !hides || enforced;
         match lacks(kind, self.around.must, stands) {
             Some(what) => Err(said(what, &io::ErrorKind::Unsupported.into())),
@@ -105,13 +129,52 @@ impl PreparedWall {
         }
     }
 
-    fn cover(&self) -> io::Result<()> {
+    fn cover(&self) -> Result<(), CoverError> {
         // A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.
         let with_users = !rustix::process::geteuid().is_root() && self.around.os_user.is_none();
         mounts::separate(with_users)?;
-        mounts::cover(&self.hide, &self.keep)?;
+        let agent =
+            self.around.os_user.as_ref().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+        mounts::cover(&self.hidden, agent, Instant::now() + MOVING_WAIT)?;
         mounts::fix(self.is_root);
         Ok(())
+    }
+}
+
+/// Everything that is hidden: what is held, and what has one of these names now, which may be something else. What is kept
+/// belongs to what is held.
+fn look_up(hide: &[HiddenPath], names: &[PathBuf], keep: &[PathBuf]) -> Vec<HiddenFile> {
+    let held = hide.iter().filter_map(|hidden| hidden.held.clone());
+    let named = names.iter().filter_map(|name| HeldFile::open(name).ok());
+    let mut all: Vec<HiddenFile> = Vec::new();
+    // Who made one of the names a link to / would have everything hidden, which is nothing.
+    for held in held.chain(named).filter(|held| held.name.parent().is_some()) {
+        if all.iter().any(|known| known.held.is_same(&held)) {
+            continue;
+        }
+        let is_first = !all.iter().any(|known| known.held.name == held.name);
+        let inside = |kept: &PathBuf| Some(kept.strip_prefix(&held.name).ok()?.to_path_buf());
+        let kept = keep.iter().filter_map(inside).filter(|kept| is_first && !is_empty(kept));
+        let keep = kept.collect();
+        all.push(HiddenFile { held, keep });
+    }
+    all
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
+/// Looks until it is so, or until the time is over.
+pub(super) fn until(deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
+    loop {
+        if is_so() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(MOVING_PAUSE);
     }
 }
 

@@ -1,12 +1,13 @@
 //! The wall around an agent: what it must not see, and as whom it runs.
 //!
 //! Here is what the server says about it (`Wall`) and what comes of that for one start (`SessionWall`), which travels to the
-//! supervisor. `raise` builds it, in the agent's own process just before it becomes the agent: `mounts` covers what is
-//! hidden in a mount namespace, `rules` does the same with Landlock where there can be none, and bounds signals and
-//! sockets in either case; `os_user` is the change of user. `prove` starts `probe` under the very same wall and lets it try
-//! to get out.
+//! supervisor; `held` has what is hidden by descriptor, because names can be led elsewhere. `enforce` builds it, in the
+//! agent's own process just before it becomes the agent: `mounts` covers what is hidden in a mount namespace,
+//! `landlock_rules` does the same where there can be none, and bounds signals and sockets in either case; `os_user` is the
+//! change of user. `prove` starts `probe` under the very same wall and lets it try to get out.
 
 mod enforce;
+mod held;
 mod landlock_rules;
 mod mounts;
 mod os_user;
@@ -15,7 +16,8 @@ mod prove;
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::fd::RawFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use kernel::SessionId;
@@ -24,6 +26,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::ProcessError;
 
 pub(crate) use enforce::PreparedWall;
+use held::HeldFile;
+pub use held::HiddenPath;
+pub(crate) use held::pass_on;
 pub use os_user::{NoSuchUser, OsUser};
 pub use probe::{ProbeResult, probe_wall};
 pub use prove::{ProofRequest, WallProof, prove_wall};
@@ -44,41 +49,53 @@ pub enum WallKind {
 }
 
 /// The wall as the server knows it. The same for all agents.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Wall {
     /// The options it is made with.
     pub kind: WallKind,
     /// The data directory, hidden but for what belongs to the session.
     pub data: Option<DataDirectory>,
     /// Everything else that is hidden: directories, or single files and sockets. What is not there is no matter.
-    pub hide: Vec<PathBuf>,
+    pub hide: Vec<HiddenPath>,
     /// The home of whoever runs the server. Somebody with a user of their own gets that user's home in its place.
     pub home: PathBuf,
     /// The operating system's users that people's sessions run as, by handle. Who is not here runs as the server does.
     pub people: BTreeMap<String, OsUser>,
 }
 
-/// The data directory as it was when the server started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The data directory as it was when the server started, held since.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DataDirectory {
     pub(crate) path: PathBuf,
-    device: u64,
-    inode: u64,
+    held: HeldFile,
 }
 
 impl DataDirectory {
     /// The directory that is there now, under its one true name.
     pub fn of(path: &Path) -> std::io::Result<Self> {
-        let path = path.canonicalize()?;
-        let found = path.metadata()?;
-        Ok(Self { path, device: found.dev(), inode: found.ino() })
+        let held = HeldFile::open(&path.canonicalize()?)?;
+        Ok(Self { path: held.name.clone(), held })
     }
 
-    /// True if the name still leads there. Somebody who may rename a directory above it could put another one in its
-    /// place: then we would hide that one.
+    /// True if it still has its name. Everything that an agent is told about its own directories begins with that.
     pub(crate) fn is_in_place(&self) -> bool {
-        let found = self.path.symlink_metadata();
-        found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode))
+        let found = HeldFile::open(&self.path);
+        found.is_ok_and(|found| found.is_same(&self.held))
+            && self.held.name_now().is_ok_and(|name| name == self.path)
+    }
+
+    /// A path of it, as it leads into the directory that is held. For what the server makes there itself: whatever is
+    /// renamed meanwhile, it is made there and nowhere else.
+    fn within(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(&self.path) {
+            Ok(inside) => self.held.through().join(inside),
+            Err(_) => path.to_path_buf(),
+        }
+    }
+
+    /// The directory as something that is hidden.
+    fn hidden(&self) -> HiddenPath {
+        HiddenPath { path: self.path.clone(), held: Some(self.held.clone()) }
     }
 
     /// Where a session without a directory of its own acts.
@@ -117,11 +134,11 @@ pub fn own_worktree(session: SessionId, directory_name: &str) -> Option<&str> {
 }
 
 /// The wall of one start, as it travels to the supervisor.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SessionWall {
     pub(crate) kind: WallKind,
     pub(crate) data: Option<DataDirectory>,
-    pub(crate) hide: Vec<PathBuf>,
+    pub(crate) hide: Vec<HiddenPath>,
     /// The paths that stay although it is inside of something hidden.
     pub(crate) keep: Vec<PathBuf>,
     pub(crate) os_user: Option<OsUser>,
@@ -181,30 +198,31 @@ impl Wall {
         locks: &Path,
     ) -> Result<SessionWall, ProcessError> {
         let os_user = self.os_user(of).cloned();
-        let (directory, home) = (true_name(of.directory), true_name(home));
+        let (directory, home) = (true_name(of.directory), self.home_name(home));
         let (hide, mut keep) = (self.hidden(of, &home, locks), Vec::new());
         if let Some(data) = &self.data {
             let turns = data.turns(of.session);
-            own_directory(&turns, os_user.as_ref())?;
+            own_directory(&data.within(&turns), os_user.as_ref())?;
             if let Some(os_user) = &os_user {
-                let token = turns.join("token");
+                let token = data.within(&turns).join("token");
                 // It is there already if the agent may call back.
                 let _ = os_user.chown(&token);
             }
             keep.push(turns);
             let work = data.work(of.session);
             if directory.starts_with(&work) {
-                own_directory(&work, os_user.as_ref())?;
+                own_directory(&data.within(&work), os_user.as_ref())?;
                 keep.push(work);
             }
             if let Some(worktree) = data.worktree(of.session, &directory) {
                 if let Some(os_user) = &os_user {
-                    os_user.chown_all(&worktree).map_err(|why| unreadable(&worktree, &why))?;
+                    let inside = data.within(&worktree);
+                    os_user.chown_all(&inside).map_err(|why| unreadable(&worktree, &why))?;
                 }
                 keep.push(worktree);
             }
             if home.starts_with(&data.path) {
-                own_directory(&home, os_user.as_ref())?;
+                own_directory(&data.within(&home), os_user.as_ref())?;
             }
         }
         keep.push(home);
@@ -228,13 +246,14 @@ impl Wall {
             Some(os_user) => all.join("users").join(&os_user.user),
             None => all,
         };
-        own_directory(&own, os_user.as_ref())?;
-        own_directory(&worktrees, None)?;
+        own_directory(&data.within(&own), os_user.as_ref())?;
+        own_directory(&data.within(&worktrees), None)?;
         if !self.people.is_empty() {
             // Each user makes worktrees there, and neither lists nor removes those of others. Nobody comes here who does not
             // work behind such a wall.
             let mode = Permissions::from_mode(0o1733);
-            std::fs::set_permissions(&worktrees, mode).map_err(|why| unreadable(&worktrees, &why))?;
+            std::fs::set_permissions(data.within(&worktrees), mode)
+                .map_err(|why| unreadable(&worktrees, &why))?;
         }
         let keep = vec![own.clone(), worktrees, data.work(of.session)];
         let around = self.keeping(of, self.hidden(of, &own, locks), keep, os_user)?;
@@ -247,23 +266,35 @@ impl Wall {
     }
 
     /// Everything that is hidden from a session with that home.
-    fn hidden(&self, of: &WalledSession<'_>, home: &Path, locks: &Path) -> Vec<PathBuf> {
+    fn hidden(&self, of: &WalledSession<'_>, home: &Path, locks: &Path) -> Vec<HiddenPath> {
         let mut hide = self.hide.clone();
-        hide.push(true_name(locks));
+        // Those that are not held are looked up by the supervisor.
+        let by_name = |path: &Path| HiddenPath { path: path.to_path_buf(), held: None };
+        hide.push(by_name(locks));
         let others = self.people.iter().filter(|(handle, _)| *handle != of.whose);
-        hide.extend(others.map(|(_, other)| other.home.clone()).filter(|other| other != home));
-        hide.extend(self.data.as_ref().map(|data| data.path.clone()));
+        hide.extend(others.map(|(_, other)| by_name(&other.home)).filter(|other| other.path != home));
+        hide.extend(self.data.as_ref().map(DataDirectory::hidden));
         hide
+    }
+
+    /// The home by its one true name. Inside of the data directory, which has its own, no link is followed: one that
+    /// somebody had put there in a directory's place would make that session keep what is another's.
+    fn home_name(&self, home: &Path) -> PathBuf {
+        match &self.data {
+            Some(data) if home.starts_with(&data.path) => home.to_path_buf(),
+            _ => true_name(home),
+        }
     }
 
     fn keeping(
         &self,
         of: &WalledSession<'_>,
-        hide: Vec<PathBuf>,
+        hide: Vec<HiddenPath>,
         mut keep: Vec<PathBuf>,
         os_user: Option<OsUser>,
     ) -> Result<SessionWall, ProcessError> {
-        keep.retain(|kept| hide.iter().any(|hidden| kept.starts_with(hidden) && kept != hidden));
+        let names: Vec<PathBuf> = hide.iter().map(HiddenPath::name).collect();
+        keep.retain(|kept| names.iter().any(|hidden| kept.starts_with(hidden) && kept != hidden));
         let (kind, must) = (self.kind, of.must);
         if kind == WallKind::Off && must {
             return Err(ProcessError::refused(MUST));
@@ -273,9 +304,22 @@ impl Wall {
 }
 
 impl SessionWall {
+    /// The descriptors that a supervisor has to inherit.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let hidden = self.hide.iter().filter_map(|hidden| hidden.held.as_ref());
+        held::descriptors(hidden.chain(self.data.as_ref().map(|data| &data.held)))
+    }
+
+    /// Takes them over, in the supervisor.
+    pub(crate) fn adopt(&mut self) -> std::io::Result<()> {
+        let hidden = self.hide.iter_mut().filter_map(|hidden| hidden.held.as_mut());
+        held::adopt(hidden.chain(self.data.as_mut().map(|data| &mut data.held)))
+    }
+
     /// A session cannot act where its agent sees nothing.
     fn refuse_hidden(&self, directory: &Path) -> Result<(), ProcessError> {
-        if self.kind == WallKind::Off || !is_hidden(directory, &self.hide, &self.keep) {
+        let names: Vec<PathBuf> = self.hide.iter().map(HiddenPath::name).collect();
+        if self.kind == WallKind::Off || !is_hidden(directory, &names, &self.keep) {
             return Ok(());
         }
         let here = directory.display();
@@ -329,7 +373,8 @@ mod tests {
         let own = data.work(SessionId::from_bits(1));
         let locks = data.path.join("attempts");
         let around = wall.around(&session_in(own.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap();
-        assert_eq!(around.hide, [locks.clone(), data.path.clone()]);
+        let hidden: Vec<PathBuf> = around.hide.iter().map(HiddenPath::name).collect();
+        assert_eq!(hidden, [locks.clone(), data.path.clone()]);
         assert_eq!(around.keep, [data.turns(SessionId::from_bits(1)), own]);
         let other = data.work(SessionId::from_bits(2));
         for hidden in [&other, &data.path, &locks] {

@@ -4,6 +4,7 @@
 //! It is started by `prove` exactly as an agent is. Each way is tried for real; a few leave the process changed, so they
 //! come last. It has one thread and no runtime, because a namespace of users can only be made so.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::linux::net::SocketAddrExt;
@@ -12,6 +13,8 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{CWD, RenameFlags};
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 use rustix::thread::{CapabilitySet, UnshareFlags};
@@ -36,8 +39,29 @@ const STARTERS: [&str; 8] = [
     "/run/user/UID/podman/podman.sock",
     "/tmp/tmux-UID/default",
 ];
+/// The reads of each path by a probe that does nothing else: some milliseconds.
+const READS: usize = 200;
 /// Those that listen to root only.
 const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
+
+/// The part that a probe has to play.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum ProbeOrder {
+    /// Tries every way there is.
+    TryAll(ProbeTargets),
+    /// Renames, until its input ends.
+    Rename(RenameTargets),
+    /// Reads these, again and again.
+    Read(Vec<PathBuf>),
+}
+
+/// The directories of a probe that renames: two are exchanged in a loop, and in the end the first gets another name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RenameTargets {
+    pub(super) first: PathBuf,
+    pub(super) second: PathBuf,
+    pub(super) aside: PathBuf,
+}
 
 /// The targets of the probe.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,13 +97,18 @@ pub struct ProbeResult {
 /// `homing probe-wall`. Call it before anything that starts a thread.
 pub fn probe_wall() -> ExitCode {
     let mut line = String::new();
-    let targets =
-        io::stdin().read_line(&mut line).ok().and_then(|_| serde_json::from_str::<ProbeTargets>(&line).ok());
-    let Some(targets) = targets else {
+    let order =
+        io::stdin().read_line(&mut line).ok().and_then(|_| serde_json::from_str::<ProbeOrder>(&line).ok());
+    let Some(order) = order else {
         eprintln!("this is started by `homing doctor`; it tries the wall around agents from inside");
         return ExitCode::FAILURE;
     };
-    for tried in targets.try_all() {
+    let tried = match order {
+        ProbeOrder::TryAll(targets) => targets.try_all(),
+        ProbeOrder::Rename(targets) => vec![targets.rename_all()],
+        ProbeOrder::Read(paths) => vec![read_often(&paths)],
+    };
+    for tried in tried {
         println!("{}", serde_json::to_string(&tried).unwrap_or_default());
     }
     ExitCode::SUCCESS
@@ -107,6 +136,7 @@ impl ProbeTargets {
                 [write(&self.data.join("written")), write(&self.data.join("attempts/written"))],
             ),
             shut("move the data directory away", [moved(&self.data)]),
+            shut("rename a directory above what is hidden", self.rename_above()),
             shut("get there by links and by /proc", self.roundabout()),
             shut("look into the server", look_into(self.server, &self.data)),
             shut("look into the supervisor", look_into(supervisor, &self.data)),
@@ -123,6 +153,14 @@ impl ProbeTargets {
         ];
         all.push(shut("take the cover away", self.uncover()));
         all
+    }
+
+    /// Each directory above something hidden.
+    fn rename_above(&self) -> Vec<ProbeOutcome> {
+        let hidden = self.hidden.iter().chain([&self.data]);
+        let above: BTreeSet<&Path> = hidden.flat_map(|path| path.ancestors().skip(1)).collect();
+        let has_name = |path: &&Path| path.file_name().is_some();
+        above.into_iter().filter(has_name).map(renamed).collect()
     }
 
     fn list_data(&self) -> ProbeOutcome {
@@ -178,6 +216,40 @@ impl ProbeTargets {
             .find(Result::is_ok)
             .unwrap_or_else(|| Err("still hidden".to_owned()))
     }
+}
+
+impl RenameTargets {
+    fn rename_all(&self) -> ProbeResult {
+        let (mut exchanged, mut why) = (0_u64, None);
+        while !input_has_ended() {
+            let flags = RenameFlags::EXCHANGE;
+            match rustix::fs::renameat_with(CWD, &self.first, CWD, &self.second, flags) {
+                Ok(()) => exchanged += 1,
+                Err(errno) => why = Some(words(errno.into())),
+            }
+        }
+        let moved = fs::rename(&self.first, &self.aside).map(|()| "it has another name".to_owned());
+        let exchanged = match (exchanged, why) {
+            (0, why) => Err(why.unwrap_or_else(|| "not tried".to_owned())),
+            (times, _) => Ok(format!("exchanged {times} times")),
+        };
+        shut("rename a directory above something hidden in a loop", [exchanged, moved.map_err(words)])
+    }
+}
+
+fn input_has_ended() -> bool {
+    let stdin = io::stdin();
+    let mut ready = [PollFd::new(&stdin, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut ready, Some(&now)).is_ok() && ready[0].revents().contains(PollFlags::HUP)
+}
+
+fn read_often(paths: &[PathBuf]) -> ProbeResult {
+    let tries = (0..READS).flat_map(|_| paths);
+    let mut seen: Vec<ProbeOutcome> = tries.map(|path| read(path)).collect();
+    seen.sort();
+    seen.dedup();
+    shut("read what is hidden while it is renamed", seen)
 }
 
 /// Something that an agent must be able to do.
@@ -253,6 +325,20 @@ fn moved(path: &Path) -> ProbeOutcome {
     fs::rename(path, &aside).map_err(words)?;
     let _ = fs::rename(&aside, path);
     Ok(path.display().to_string())
+}
+
+/// Tries to rename a directory onto one that has something in it, which never works. How it does not work says whether
+/// another name would have done.
+fn renamed(path: &Path) -> ProbeOutcome {
+    let beside = path.with_file_name(format!(".homing-probe-{}", std::process::id()));
+    fs::create_dir_all(beside.join("full")).map_err(words)?;
+    let tried = fs::rename(path, &beside);
+    let _ = fs::remove_dir(beside.join("full")).and_then(|()| fs::remove_dir(&beside));
+    match tried {
+        Err(why) if why.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(path.display().to_string()),
+        Err(why) => Err(words(why)),
+        Ok(()) => Ok(format!("{} was renamed", path.display())),
+    }
 }
 
 /// Everything by which the files, the memory or the view of a process could be had.

@@ -13,13 +13,17 @@ use std::time::Duration;
 use kernel::{SessionId, TreeName};
 use uuid::Uuid;
 
-use super::probe::{ProbeResult, ProbeTargets};
-use super::{DataDirectory, Wall, WalledSession};
+use super::probe::{ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
+use super::{DataDirectory, HiddenPath, Wall, WalledSession};
 use crate::error::ProcessError;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
 /// The longest that one probe may take.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
+/// The starts while another probe renames. Tests have more.
+const STARTS_MEANWHILE: usize = 5;
+/// The name of the directory that is hidden from a probe that renames.
+const HIDDEN: &str = "hidden";
 /// Files that are the server's alone, where it is there.
 const PRIVATE: [&str; 8] =
     ["homing.db", "homing.db-wal", "homing.db-shm", "token", "key", "url", "lock", "homing.toml"];
@@ -65,7 +69,12 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             .get(&whose)
             .map(|os_user| format!("as {}: ", os_user.user))
             .unwrap_or_default();
-        match one(proving, &whose).await {
+        let ways = async {
+            let mut ways = one(proving, &whose).await?;
+            ways.extend(renaming(proving, &whose).await?);
+            Ok::<_, ProcessError>(ways)
+        };
+        match ways.await {
             Ok(found) => tried.extend(
                 found
                     .into_iter()
@@ -91,31 +100,58 @@ async fn one(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, Pr
     if let Some(os_user) = proving.wall.os_user(&of) {
         os_user.chown(&stage.targets.own).map_err(ProcessError::failed)?;
     }
-    let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
-    let plan = TreePlan::new(
-        proving.exe.clone(),
-        proving.locks.clone(),
-        TreeName::of(stage.session),
-        argv,
-        stage.work.clone(),
-    );
-    let said = ask(&TreePlan { wall, ..plan }, &stage.targets).await?;
+    let plan = TreePlan { wall, ..plan(proving, stage.session, &stage.work) };
+    let tree = begin(&plan, &ProbeOrder::TryAll(stage.targets.clone())).await?;
     let mut tried = vec![stage.links()];
-    for line in said.lines() {
-        tried.push(serde_json::from_str(line).map_err(ProcessError::failed)?);
-    }
-    if tried.len() < 2 {
-        return Err(ProcessError::failed("the probe said nothing"));
-    }
+    tried.extend(hear(tree).await?);
     Ok(tried)
 }
 
-/// Starts the probe and hears it to its end.
-async fn ask(plan: &TreePlan, targets: &ProbeTargets) -> Result<String, ProcessError> {
-    let mut tree = ProcessTree::start(plan).await?;
-    let mut line = serde_json::to_vec(targets).map_err(ProcessError::failed)?;
+/// Lets a probe rename a directory above something hidden, again and again and in the end for good, while others start and try
+/// to read what is hidden.
+async fn renaming(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, ProcessError> {
+    let stage = RenameStage::set(proving, whose).map_err(ProcessError::failed)?;
+    let wall = &stage.wall;
+    let plan_of = |session| {
+        let of = WalledSession { session, whose, directory: &stage.open, must: false };
+        let wall = wall.around(&of, &stage.open, &proving.locks)?;
+        Ok::<_, ProcessError>(TreePlan { wall, ..plan(proving, session, &stage.open) })
+    };
+    let [renames, reads] = stage.sessions;
+    let renaming = begin(&plan_of(renames)?, &ProbeOrder::Rename(stage.targets.clone())).await?;
+    let mut found = Vec::new();
+    for _ in 0..STARTS_MEANWHILE {
+        let tree = begin(&plan_of(reads)?, &ProbeOrder::Read(stage.secrets())).await?;
+        found.extend(hear(tree).await?);
+    }
+    renaming.end_input().await?;
+    let mut tried = hear(renaming).await?;
+    let after = begin(&plan_of(reads)?, &ProbeOrder::Read(stage.secrets())).await?;
+    found.extend(hear(after).await?);
+    // One that got it says more than all that did not.
+    found.sort_by_key(|found| found.held);
+    tried.extend(found.into_iter().next());
+    Ok(tried)
+}
+
+/// The probe, started as an agent is.
+fn plan(proving: &ProofRequest, session: SessionId, directory: &Path) -> TreePlan {
+    let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
+    let (exe, locks) = (proving.exe.clone(), proving.locks.clone());
+    TreePlan::new(exe, locks, TreeName::of(session), argv, directory.to_path_buf())
+}
+
+/// Starts a probe and says what it has to do.
+async fn begin(plan: &TreePlan, order: &ProbeOrder) -> Result<ProcessTree, ProcessError> {
+    let tree = ProcessTree::start(plan).await?;
+    let mut line = serde_json::to_vec(order).map_err(ProcessError::failed)?;
     line.push(b'\n');
     tree.input(&line).await?;
+    Ok(tree)
+}
+
+/// Hears a probe to its end.
+async fn hear(mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
     let mut said = (Vec::new(), Vec::new());
     let hear = async {
         loop {
@@ -134,7 +170,72 @@ async fn ask(plan: &TreePlan, targets: &ProbeTargets) -> Result<String, ProcessE
         let why = String::from_utf8_lossy(&said.1);
         return Err(ProcessError::failed(format!("the probe failed: {} {}", exit.words(), why.trim())));
     }
-    String::from_utf8(said.0).map_err(ProcessError::failed)
+    let said = String::from_utf8(said.0).map_err(ProcessError::failed)?;
+    let tried: Result<Vec<ProbeResult>, _> = said.lines().map(serde_json::from_str).collect();
+    match tried.map_err(ProcessError::failed)? {
+        none if none.is_empty() => Err(ProcessError::failed("the probe said nothing")),
+        tried => Ok(tried),
+    }
+}
+
+/// Something hidden in a directory that the probe may rename, and one to exchange that with. Gone when dropped.
+struct RenameStage {
+    sessions: [SessionId; 2],
+    /// The wall of all agents, with this hidden besides.
+    wall: Wall,
+    place: PathBuf,
+    open: PathBuf,
+    targets: RenameTargets,
+    turns: Vec<PathBuf>,
+}
+
+impl RenameStage {
+    fn set(proving: &ProofRequest, whose: &str) -> io::Result<Self> {
+        let name = Uuid::new_v4().simple().to_string();
+        let sessions = [Uuid::new_v4(), Uuid::new_v4()].map(|id| SessionId::from_bits(id.as_u128()));
+        let place = std::env::temp_dir().canonicalize()?.join(format!("homing-probe-{name}"));
+        let [first, second, aside, open] = ["first", "second", "aside", "open"].map(|name| place.join(name));
+        let turns = proving.wall.data.iter().flat_map(|data| sessions.map(|session| data.turns(session)));
+        let mut stage = Self {
+            sessions,
+            wall: Wall::clone(&proving.wall),
+            turns: turns.collect(),
+            open,
+            targets: RenameTargets { first, second, aside },
+            place,
+        };
+        let RenameTargets { first, second, .. } = &stage.targets;
+        let directories =
+            [&stage.place, &stage.open, first, second, &first.join(HIDDEN), &second.join(HIDDEN)];
+        for directory in directories {
+            fs::create_dir(directory)?;
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
+            if let Some(os_user) = proving.wall.people.get(whose) {
+                os_user.chown(directory)?;
+            }
+        }
+        let secret = first.join(HIDDEN).join("secret");
+        fs::write(&secret, "found\n")?;
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o644))?;
+        stage.wall.hide.push(HiddenPath::of(first.join(HIDDEN)));
+        Ok(stage)
+    }
+
+    /// Wherever the secret may be by now.
+    fn secrets(&self) -> Vec<PathBuf> {
+        let RenameTargets { first, second, aside } = &self.targets;
+        [first, second, aside].map(|above| above.join(HIDDEN).join("secret")).to_vec()
+    }
+}
+
+impl Drop for RenameStage {
+    fn drop(&mut self) {
+        for path in self.turns.iter().chain([&self.place]) {
+            let _ = fs::remove_dir_all(path);
+        }
+        // Only if nobody else has anything in it.
+        let _ = self.turns.first().and_then(|turns| turns.parent()).map(fs::remove_dir);
+    }
 }
 
 /// The things around the probe. Gone when dropped.
@@ -162,7 +263,7 @@ impl ProofStage {
         let targets = ProbeTargets {
             data: data.path.clone(),
             private: Vec::new(),
-            hidden: proving.wall.hide.iter().filter(|path| path.exists()).cloned().collect(),
+            hidden: proving.wall.hide.iter().map(HiddenPath::name).filter(|path| path.exists()).collect(),
             other: other.join("other"),
             own: work.join("own"),
             elsewhere: elsewhere.join("elsewhere"),

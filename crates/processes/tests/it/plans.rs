@@ -5,7 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use homing_processes::wall::{DataDirectory, HiddenPath, Wall, WalledSession};
 use homing_processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
+
+use kernel::SessionId;
 
 use crate::bench::{Bench, WAIT, supervising};
 
@@ -66,6 +69,25 @@ async fn a_directory_may_be_named_by_a_link() {
     let mut tree =
         ProcessTree::start(&TreePlan { directory: link, ..plan(&bench, &["pwd", "-P"]) }).await.unwrap();
     assert_eq!(end_of(&mut tree).await.0.trim(), bench.directory().to_str().unwrap());
+}
+
+#[tokio::test]
+async fn a_program_does_not_inherit_what_is_held_for_its_wall() {
+    let bench = Bench::new();
+    let data = DataDirectory::of(&bench.directory().join("locks")).unwrap();
+    let hide = [bench.directory(), "/etc/passwd".into()].map(HiddenPath::of).to_vec();
+    let wall = Wall { data: Some(data), hide, ..Wall::default() };
+    let (session, root) = (SessionId::from_bits(1), Path::new("/"));
+    let of = WalledSession { session, whose: "", directory: root, must: false };
+    let wall = wall.around(&of, root, &bench.locks()).unwrap();
+    let argv = ["sh", "-c", "for f in /proc/$$/fd/*; do readlink $f; done"];
+    let plan = TreePlan { wall, directory: root.into(), ..plan(&bench, &argv) };
+    let (printed, _) = end_of(&mut ProcessTree::start(&plan).await.unwrap()).await;
+    let here = bench.directory().display().to_string();
+    assert!(
+        printed.contains("pipe:") && !printed.contains(&here) && !printed.contains("passwd"),
+        "{printed}"
+    );
 }
 
 /// A supervisor that says what it is told to, and leaves with its line.

@@ -6,7 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use homing_processes::wall::{DataDirectory, Wall, WallKind, WalledSession};
+use homing_processes::{ProcessTree, TreeEvent, TreePlan};
+use kernel::{SessionId, TreeName};
+use rustix::fs::{CWD, RenameFlags};
 use tempfile::TempDir;
 
 use crate::bench::supervising;
@@ -135,4 +141,81 @@ fn a_second_name_of_a_secret_is_found() {
     let output = home.prove("auto", None);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success() && said.contains("token has another name"), "{said}");
+}
+
+/// Exchanges two directories for as long as it is held.
+struct Exchanging {
+    is_over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<u64>>,
+}
+
+impl Exchanging {
+    fn begin(first: PathBuf, second: PathBuf) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let until = is_over.clone();
+        let exchange = move || {
+            let mut times = 0;
+            while !until.load(Ordering::Relaxed) {
+                rustix::fs::renameat_with(CWD, &first, CWD, &second, RenameFlags::EXCHANGE).unwrap();
+                times += 1;
+            }
+            times
+        };
+        Self { is_over, thread: Some(std::thread::spawn(exchange)) }
+    }
+
+    fn end(mut self) -> u64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+/// The output of a shell behind a wall, or nothing if it was not started.
+async fn shell(wall: &Wall, place: &Path, session: SessionId, script: &str) -> Option<String> {
+    let (open, locks) = (place.join("open"), place.join("locks"));
+    let of = WalledSession { session, whose: "", directory: &open, must: false };
+    let wall = wall.around(&of, &open, &locks).ok()?;
+    let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    let plan = TreePlan::new(supervising().into(), locks, TreeName::of(session), argv, open);
+    let mut tree = ProcessTree::start(&TreePlan { wall, ..plan }).await.ok()?;
+    let mut said = Vec::new();
+    loop {
+        match tree.next().await {
+            TreeEvent::Output(bytes) | TreeEvent::Errors(bytes) => said.extend(bytes),
+            TreeEvent::Counted(_) => {}
+            TreeEvent::Exited(_) => return Some(String::from_utf8(said).unwrap()),
+            TreeEvent::Lost => return None,
+        }
+    }
+}
+
+/// Renamed from outside of every wall, where nothing is pinned. What is hidden must be hidden all the same, wherever it is when
+/// a wall is made and wherever it goes then.
+#[tokio::test]
+async fn directories_that_are_exchanged_in_a_loop_open_nothing() {
+    const STARTS: u128 = 1_000;
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path().canonicalize().unwrap();
+    for directory in ["first/data", "second/data", "open", "locks"] {
+        std::fs::create_dir_all(place.join(directory)).unwrap();
+    }
+    std::fs::write(place.join("first/data/token"), "a secret\n").unwrap();
+    let data = DataDirectory::of(&place.join("first/data")).unwrap();
+    let wall = Wall { kind: WallKind::Mounts, data: Some(data), ..Wall::default() };
+    let script = format!(
+        "i=0; while [ $i -lt 50 ]; do for d in first second; do \
+         [ -e {0}/$d/data/token ] && read x < {0}/$d/data/token && echo $x; done; i=$((i+1)); done; echo over",
+        place.display()
+    );
+    let exchanging = Exchanging::begin(place.join("first"), place.join("second"));
+    let (mut started, mut open) = (0, 0);
+    for start in 0..STARTS {
+        let said = shell(&wall, &place, SessionId::from_bits(start), &script).await;
+        started += usize::from(said.as_ref().is_some_and(|said| said.contains("over")));
+        open += usize::from(said.is_some_and(|said| said.contains("secret")));
+    }
+    let exchanged = exchanging.end();
+    println!("{started} of {STARTS} were started, {open} of them read the secret, {exchanged} exchanges");
+    assert!(exchanged > 10_000 && started > 500, "{started} were started in {exchanged} exchanges");
+    assert_eq!(open, 0, "of {started}");
 }

@@ -1,0 +1,192 @@
+//! Things that are hidden from agents, held by descriptor from the server's start on.
+//!
+//! A name can be led elsewhere by whoever may rename a directory above it; a descriptor cannot. The server opens what is
+//! hidden once (`HiddenPath`), the supervisor inherits exactly these descriptors (`adopt`), and the agent's process finds
+//! by them what it has to cover, whatever it is called by then (`find`). Nothing here is ever read or written.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, FdFlags};
+use serde::{Deserialize, Serialize};
+
+/// A directory, file or socket that agents must not see.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HiddenPath {
+    /// The name that somebody gave it.
+    pub(crate) path: PathBuf,
+    /// The thing that was there when the server started, if there was one.
+    pub(crate) held: Option<HeldFile>,
+}
+
+impl HiddenPath {
+    /// Holds what has this name now. If there is nothing, the name is looked up again at each start of an agent.
+    pub fn of(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let held = HeldFile::open(&path).ok();
+        Self { path, held }
+    }
+
+    /// The one true name it has, or had when it was first seen.
+    pub(crate) fn name(&self) -> PathBuf {
+        match &self.held {
+            Some(held) => held.name.clone(),
+            None => super::true_name(&self.path),
+        }
+    }
+}
+
+/// A file or directory that is held open, without the right to read it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HeldFile {
+    /// Its one true name when it was opened.
+    pub(crate) name: PathBuf,
+    descriptor: RawFd,
+    device: u64,
+    inode: u64,
+    /// Keeps the descriptor open. Only its number travels.
+    #[serde(skip)]
+    open: Option<Arc<OwnedFd>>,
+}
+
+impl HeldFile {
+    /// Opens what is there, links followed.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let open = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let found = rustix::fs::fstat(&open)?;
+        let descriptor = open.as_raw_fd();
+        let name = std::fs::read_link(through(descriptor))?;
+        let (device, inode) = (found.st_dev, found.st_ino);
+        Ok(Self { name, descriptor, device, inode, open: Some(Arc::new(open)) })
+    }
+
+    /// A path that leads to it in this process, whatever was renamed.
+    pub(crate) fn through(&self) -> PathBuf {
+        through(self.descriptor)
+    }
+
+    /// Its one true name now.
+    pub(crate) fn name_now(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(self.through())
+    }
+
+    /// True if it has no name any more, anywhere.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| rustix::fs::fstat(open).is_ok_and(|found| found.st_nlink == 0))
+    }
+
+    /// True if both are the same thing, and were opened by the same name.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.name, self.device, self.inode) == (&other.name, other.device, other.inode)
+    }
+
+    /// True if that is the same file or directory.
+    pub(crate) fn is(&self, other: &OwnedFd) -> bool {
+        let found = rustix::fs::fstat(other);
+        found.is_ok_and(|found| (found.st_dev, found.st_ino) == (self.device, self.inode))
+    }
+
+    /// The same thing as this process sees it now, in a mount namespace that the descriptor is not from, and its name.
+    /// Nothing if its name led elsewhere at that moment. An error if the kernel cannot open without following links.
+    pub(crate) fn find(&self) -> io::Result<Option<(PathBuf, OwnedFd)>> {
+        let name = self.name_now()?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        match rustix::fs::openat2(CWD, &name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Ok(found) => Ok(self.is(&found).then_some((name, found))),
+            Err(why @ (Errno::NOSYS | Errno::PERM)) => Err(why.into()),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+fn through(descriptor: RawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{descriptor}"))
+}
+
+/// Leaves these descriptors open for the program that this process is about to become. Between fork and exec: one system
+/// call each, and nothing else.
+pub(crate) fn pass_on(descriptors: &[RawFd]) -> io::Result<()> {
+    for descriptor in descriptors {
+        // SAFETY: sets a flag of a descriptor, which is there because whoever calls holds it.
+        #[allow(unsafe_code)]
+        let done = unsafe { libc::fcntl(*descriptor, libc::F_SETFD, 0) };
+        if done == -1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of what is held, each once.
+pub(crate) fn descriptors<'a>(held: impl Iterator<Item = &'a HeldFile>) -> Vec<RawFd> {
+    let mut all: Vec<RawFd> = held.map(|held| held.descriptor).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Takes over the descriptors that came with our start, so that nobody else inherits them. Once in the life of a process,
+/// before it opens anything else.
+pub(crate) fn adopt<'a>(held: impl Iterator<Item = &'a mut HeldFile>) -> io::Result<()> {
+    let mut taken: BTreeMap<RawFd, Arc<OwnedFd>> = BTreeMap::new();
+    for held in held {
+        let open = match taken.get(&held.descriptor) {
+            Some(open) => open.clone(),
+            None => {
+                let open = Arc::new(take(held.descriptor)?);
+                taken.insert(held.descriptor, open.clone());
+                open
+            }
+        };
+        if !held.is(&open) {
+            let why = format!("{} did not come along with the start", held.name.display());
+            return Err(io::Error::other(why));
+        }
+        held.open = Some(open);
+    }
+    Ok(())
+}
+
+fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: asks about a number, and does nothing if there is no such descriptor.
+    #[allow(unsafe_code)]
+    if descriptor <= libc::STDERR_FILENO || unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
+        return Err(io::Error::other("a descriptor of the wall did not come along with the start"));
+    }
+    // SAFETY: it is open, it was left open for us, and the caller takes each number once.
+    #[allow(unsafe_code)]
+    let open = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    rustix::io::fcntl_setfd(&open, FdFlags::CLOEXEC)?;
+    Ok(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_found_under_its_new_name_and_not_under_the_old() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (above, moved) = (place.join("above"), place.join("moved"));
+        std::fs::create_dir_all(above.join("secret")).unwrap();
+        let hidden = HiddenPath::of(above.join("secret"));
+        let held = hidden.held.unwrap();
+        assert_eq!(held.find().unwrap().unwrap().0, above.join("secret"));
+        std::fs::rename(&above, &moved).unwrap();
+        std::fs::create_dir_all(above.join("secret")).unwrap();
+        assert_eq!(held.find().unwrap().unwrap().0, moved.join("secret"));
+        assert!(!held.is_gone());
+        std::fs::remove_dir(moved.join("secret")).unwrap();
+        assert!(held.is_gone() && held.find().unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_missing_is_held_by_nobody() {
+        assert!(HiddenPath::of("/nowhere/at/all").held.is_none());
+    }
+}

@@ -122,6 +122,34 @@ fn what_is_hidden_stays_hidden_when_a_directory_above_it_gets_another_name() {
 }
 
 #[test]
+fn an_agent_cannot_change_the_limits_of_the_server() {
+    let homing = homing();
+    let pid = homing.pid();
+    let limits = || std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let niceness = || -> i32 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit(") ").next().unwrap().split(' ').nth(16).unwrap().parse().unwrap()
+    };
+    let before = (limits(), niceness());
+    for way in [
+        format!("prlimit --pid {pid} --nofile=4:4"),
+        format!("prlimit --pid {pid} --cpu=1:1"),
+        format!("prlimit --pid {pid} --fsize=0:0"),
+        format!("renice -n 19 -p {pid}"),
+        "renice -n 19 -u $(id -u)".to_owned(),
+        format!("ionice -c 3 -p {pid}"),
+    ] {
+        let said = shell(&homing, "api:wall/limits", &way);
+        assert!(said.contains("over") && said.to_lowercase().contains("not permitted"), "{way}: {said}");
+    }
+    assert_eq!((limits(), niceness()), before);
+    // An agent sees to itself as it likes.
+    let said = shell(&homing, "api:wall/limits", "ulimit -n 50 && nice -n 5 sh -c 'ulimit -n; nice'");
+    let expected = format!("50\n{}\n", (before.1 + 5).min(19));
+    assert!(said.contains(&expected), "{said}");
+}
+
+#[test]
 fn doctor_proves_the_wall_from_inside() {
     let homing = homing();
     let found = homing.run(&["doctor", "--json"]).json(0);

@@ -11,7 +11,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::held::{HeldFile, HiddenPath};
 use super::mounts::{CoverError, HiddenFile};
-use super::{MUST, SessionWall, WallKind, landlock_rules, mounts};
+use super::{MUST, SessionWall, WallKind, landlock_rules, mounts, syscalls};
 
 /// The powers of root that an agent keeps which runs as root: those with which packages are installed and servers tried out, and
 /// none with which one leaves a wall (mounting, tracing, devices, files by number, modules).
@@ -115,6 +115,7 @@ impl PreparedWall {
             return Ok(());
         }
         rustix::thread::set_no_new_privs(true)?;
+        syscalls::bound();
         let enforced = if hides {
             let names = |hidden: &HiddenFile| [Some(hidden.held.name.clone()), hidden.held.name_now().ok()];
             let hide: Vec<PathBuf> = self.hidden.iter().flat_map(names).flatten().collect();

@@ -3,8 +3,8 @@
 //! Here is what the server says about it (`Wall`) and what comes of that for one start (`SessionWall`), which travels to the
 //! supervisor; `held` has what is hidden by descriptor, because names can be led elsewhere. `enforce` builds it, in the
 //! agent's own process just before it becomes the agent: `mounts` covers what is hidden in a mount namespace,
-//! `landlock_rules` does the same where there can be none, and bounds signals and sockets in either case; `os_user` is the
-//! change of user. `prove` starts `probe` under the very same wall and lets it try to get out.
+//! `landlock_rules` does the same where there can be none, and bounds signals and sockets in either case; `syscalls` does
+//! so with limits and priorities; `os_user` is the change of user. `prove` starts `probe` under the very same wall and lets it try to get out.
 
 mod enforce;
 mod held;
@@ -13,6 +13,7 @@ mod mounts;
 mod os_user;
 mod probe;
 mod prove;
+mod syscalls;
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;

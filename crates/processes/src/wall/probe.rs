@@ -146,6 +146,10 @@ impl ProbeTargets {
             ),
             shut("signal the server or the supervisor", [signal(self.server), signal(supervisor)]),
             shut("end the server by its control group", [group_of(self.server)]),
+            shut(
+                "change the limits of the server or the supervisor",
+                [limit(self.server), limit(supervisor), slow_down(self.server), slow_down(supervisor)],
+            ),
             shut("reach an abstract socket of the server's", [self.abstract_socket()]),
             shut("reach programs that start others", starters().iter().map(|path| connect(path))),
             shut("have powers that lead out", [powers()]),
@@ -384,6 +388,32 @@ fn signal(pid: i32) -> ProbeOutcome {
     let sent = rustix::process::pidfd_open(process, PidfdFlags::empty())
         .and_then(|process| rustix::process::pidfd_send_signal(&process, Signal::CONT));
     asked.or(sent).map(|()| format!("process {pid}")).map_err(no)
+}
+
+/// Sets a limit of another process to what it is.
+fn limit(pid: i32) -> ProbeOutcome {
+    // SAFETY: a structure of plain numbers.
+    #[allow(unsafe_code)]
+    let mut known: libc::rlimit64 = unsafe { std::mem::zeroed() };
+    // SAFETY: writes into a structure of ours.
+    #[allow(unsafe_code)]
+    let asked = unsafe { libc::prlimit64(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut known) };
+    if asked != 0 {
+        return Err(words(io::Error::last_os_error()));
+    }
+    // SAFETY: reads a structure of ours.
+    #[allow(unsafe_code)]
+    let set = unsafe { libc::prlimit64(pid, libc::RLIMIT_NOFILE, &raw const known, std::ptr::null_mut()) };
+    if set == 0 { Ok(format!("process {pid}")) } else { Err(words(io::Error::last_os_error())) }
+}
+
+/// Sets the priority of another process to what it is.
+fn slow_down(pid: i32) -> ProbeOutcome {
+    let no = |why: rustix::io::Errno| words(why.into());
+    let process = Pid::from_raw(pid);
+    let known = rustix::process::getpriority_process(process).map_err(no)?;
+    rustix::process::setpriority_process(process, known).map_err(no)?;
+    Ok(format!("process {pid}"))
 }
 
 fn group_of(pid: i32) -> ProbeOutcome {

@@ -83,7 +83,7 @@ pub use scope::{
 pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
-pub use token::{MadeToken, NewToken, Purpose, Token, TokensQuery};
+pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};
 pub use wall::Wall;
 pub use worktree::{
     Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, RemoveWorktreeQuery,

@@ -3,8 +3,13 @@
 use crate::bounds::*;
 use crate::check::{handle, invalid, plain_line};
 use crate::{At, Invalid, Right, Secret};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+/// The word for a credential that has no end.
+const NEVER: &str = "never";
 
 /// The purpose of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -71,9 +76,9 @@ pub struct NewToken {
     /// Its rights: one or more, and only what your own credential is good for.
     #[schema(min_items = 1, max_items = 5)]
     pub rights: Vec<Right>,
-    /// Until when it is good; without end if nothing is said.
+    /// Until when it is good: a moment, or `never`; for 90 days if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<At>,
+    pub expires: Option<Expiry>,
     /// The only client name that it may use in addresses; any if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
@@ -94,6 +99,45 @@ impl NewToken {
     }
 }
 
+/// The end that a new credential is to have. That it has none has to be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    At(At),
+    Never,
+}
+
+impl Serialize for Expiry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(at) => at.serialize(serializer),
+            Self::Never => serializer.serialize_str(NEVER),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Expiry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == NEVER {
+            return Ok(Self::Never);
+        }
+        text.parse().map(Self::At).map_err(|why| de::Error::custom(format!("{why}, or {NEVER}")))
+    }
+}
+
+impl PartialSchema for Expiry {
+    fn schema() -> RefOr<Schema> {
+        let never = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([NEVER]));
+        AnyOfBuilder::new()
+            .item(At::schema())
+            .item(never)
+            .description(Some("A moment (RFC 3339), or `never`."))
+            .into()
+    }
+}
+
+impl ToSchema for Expiry {}
+
 /// A credential that was made. This is the only time that its secret is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MadeToken {
@@ -102,4 +146,25 @@ pub struct MadeToken {
     /// The text to send as `Authorization: Bearer SECRET`.
     #[schema(value_type = String, format = Password)]
     pub secret: Secret,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_a_moment_or_never_or_left_to_the_server() {
+        let read = |expires: &str| {
+            let text = format!(r#"{{"name":"ci","rights":["read"]{expires}}}"#);
+            serde_json::from_str::<NewToken>(&text).map(|new| new.expires).map_err(|why| why.to_string())
+        };
+        assert_eq!(read(""), Ok(None));
+        assert_eq!(read(r#","expires":null"#), Ok(None), "nothing is not said by saying nothing");
+        assert_eq!(read(r#","expires":"never""#), Ok(Some(Expiry::Never)));
+        let at = Expiry::At(At(951_782_400_000));
+        assert_eq!(read(r#","expires":"2000-02-29T00:00:00Z""#), Ok(Some(at)));
+        assert!(read(r#","expires":"soon""#).unwrap_err().contains("or never"));
+        let written = [Expiry::Never, at].map(|end| serde_json::to_string(&end).unwrap());
+        assert_eq!(written, [r#""never""#, r#""2000-02-29T00:00:00.000Z""#]);
+    }
 }

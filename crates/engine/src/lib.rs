@@ -66,7 +66,7 @@ pub use inbound::{
 pub use intake::{Made, WayIn};
 pub use look::{FILES_MAX, Look, LookResult};
 pub use people::{
-    AddPerson, AuditWish, Broken, ChainCheck, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX,
+    AddPerson, AuditWish, Broken, ChainCheck, Expiry, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX,
     NewRule, PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Vouched, hash_of,
 };
 pub use ports::{

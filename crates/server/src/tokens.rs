@@ -8,7 +8,7 @@ use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Done, MadeToken, NewToken, Page, Purpose, Token, TokensQuery};
 use axum::extract::State;
-use engine::{MakeToken, TokenView};
+use engine::{Expiry, MakeToken, TokenView};
 use kernel::{Moment, TokenId};
 
 problems! {
@@ -61,7 +61,11 @@ pub(crate) async fn make(
 ) -> ApiResult<Json<MadeToken>> {
     new.check()?;
     let rights = new.rights.into_iter().map(right_of).collect();
-    let expires = new.expires.map(|at| Moment(at.0));
+    let expires = match new.expires {
+        None => Expiry::Usual,
+        Some(api::Expiry::At(at)) => Expiry::At(Moment(at.0)),
+        Some(api::Expiry::Never) => Expiry::Never,
+    };
     let make = MakeToken { name: new.name, rights, expires, client: new.client };
     let (view, secret) = door.engine.people().make_token(&caller.by, make, caller.trace).await?;
     Ok(Json(MadeToken { token: token_form(view), secret: secret.reveal().to_owned().into() }))

@@ -30,7 +30,7 @@ pub use passwords::PASSWORD_LENGTH;
 pub use persons::{AddPerson, MeView, PersonChange};
 pub use secrets::{Secret, hash_of};
 pub use sign_in::{SignInFor, Signed};
-pub use tokens::MakeToken;
+pub use tokens::{Expiry, MakeToken};
 pub use vouched::Vouched;
 
 pub(crate) use change::may;

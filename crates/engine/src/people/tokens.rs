@@ -14,6 +14,28 @@ const GRACE_MS: u64 = 60 * 1_000;
 /// Browsers of which we remember when they are next; beyond them we look again.
 const RENEWALS_MAX: usize = 4_096;
 
+/// The time for which a credential is good if nobody says.
+const EXPIRES_DEFAULT_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
+
+/// The end that a credential is to have, as it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// Nothing was said: so long as is usual.
+    Usual,
+    At(Moment),
+    Never,
+}
+
+impl Expiry {
+    fn counted_from(self, now: Moment) -> Option<Moment> {
+        match self {
+            Self::Usual => Some(now.after_ms(EXPIRES_DEFAULT_MS)),
+            Self::At(at) => Some(at),
+            Self::Never => None,
+        }
+    }
+}
+
 /// A credential that somebody wants for a program of theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakeToken {
@@ -22,7 +44,7 @@ pub struct MakeToken {
     /// Its rights.
     pub rights: Rights,
     /// Until when it is good.
-    pub expires: Option<Moment>,
+    pub expires: Expiry,
     /// The only client name it may use in addresses.
     pub client: Option<String>,
 }
@@ -59,7 +81,14 @@ impl People {
         let secret = self.ports.mint_credential(Purpose::Api);
         let (token, now) = (TokenId::from_bits(self.ports.mint_bits()), self.ports.now());
         let MakeToken { name, rights, expires, client } = make;
-        let body = (name.clone(), rights.bits(), expires.map(|at| at.0), client.clone());
+        // Who asks again a moment later asks for the same, although what is usual ends a moment later.
+        let asked = match expires {
+            Expiry::Usual => "usual".to_owned(),
+            Expiry::At(at) => at.0.to_string(),
+            Expiry::Never => "never".to_owned(),
+        };
+        let body = (name.clone(), rights.bits(), asked, client.clone());
+        let expires = expires.counted_from(now);
         let (purpose, idle_ms_max, name) = (Purpose::Api, None, Some(name));
         let hash = secret.hash();
         let new = NewToken { token, hash, purpose, name, rights, client, expires, idle_ms_max };
@@ -75,7 +104,8 @@ impl People {
         if make.rights == Rights::NONE {
             return invalid("rights", "name at least one: read, prompt, approve, manage, admin");
         }
-        if make.expires.is_some_and(|at| at <= self.ports.now()) {
+        let now = self.ports.now();
+        if make.expires.counted_from(now).is_some_and(|at| at <= now) {
             return invalid("expires", "lies in the past");
         }
         if let Some(client) = &make.client {

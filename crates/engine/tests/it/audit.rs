@@ -1,7 +1,7 @@
 //! Stories of the audit: that everything is in it once, that it is sealed soon, and that a change shows.
 
 use crate::world::{World, trace};
-use engine::{AccessError, AuditWish, MakeToken, Named, PersonChange, Resource, RootRow};
+use engine::{AccessError, AuditWish, Expiry, MakeToken, Named, PersonChange, Resource, RootRow};
 use kernel::{Grant, Grantee, Policy, Request, Right, Rights, Role, SessionId, To};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn the_audit_says_how_much_was_given_and_to_whom() {
     let root = RootRow { directory: "/srv/shop".to_owned(), to: Grantee::Person(bob) };
     engine.people().add_root(me, root, trace(None)).await.unwrap();
     let rights = Rights::NONE.with(Right::Read).with(Right::Approve);
-    let make = MakeToken { name: "ci".to_owned(), rights, expires: None, client: None };
+    let make = MakeToken { name: "ci".to_owned(), rights, expires: Expiry::Usual, client: None };
     let (token, _) = engine.people().make_token(me, make, trace(None)).await.unwrap();
     let audit = engine.people().audit(me, wish()).await.unwrap();
     let said = |verb: &str| {

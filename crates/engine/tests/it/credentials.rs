@@ -2,7 +2,8 @@
 
 use crate::world::{World, trace};
 use engine::{
-    AccessError, InvalidError, MakeToken, PeopleError, Purpose, SignInFor, Signed, Vouched, Which, hash_of,
+    AccessError, Expiry, InvalidError, MakeToken, PeopleError, Purpose, SignInFor, Signed, Vouched, Which,
+    hash_of,
 };
 use kernel::{Grant, Grantee, Moment, Principal, Request, Right, Rights, Role, To};
 use std::time::Duration;
@@ -163,15 +164,15 @@ async fn a_token_has_what_it_was_given_and_nothing_once_it_is_revoked() {
     let make = |rights, expires| MakeToken { name: "ci".to_owned(), rights, expires, client: None };
     let reads = Rights::NONE.with(Right::Read);
     let (view, secret) =
-        world.engine.people().make_token(&bob, make(reads, None), trace(None)).await.unwrap();
+        world.engine.people().make_token(&bob, make(reads, Expiry::Usual), trace(None)).await.unwrap();
     assert!(secret.reveal().starts_with("hmg_a_"));
     let by = who(&world, secret.reveal()).await.unwrap();
     assert_eq!((by.person, by.rights), (bob.person, reads));
     let said = world.say_as(&by, To::New, "one").await;
     assert_eq!(said, Err(AccessError::NeedsRight(Right::Prompt).into()));
-    let more = world.engine.people().make_token(&by, make(reads, None), trace(None)).await;
+    let more = world.engine.people().make_token(&by, make(reads, Expiry::Usual), trace(None)).await;
     assert_eq!(more.unwrap_err(), AccessError::NeedsRight(Right::Admin).into());
-    let past = make(reads, Some(Moment(1)));
+    let past = make(reads, Expiry::At(Moment(1)));
     assert!(world.engine.people().make_token(&bob, past, trace(None)).await.is_err());
 
     let listed = world.engine.people().tokens(&bob, None).await.unwrap();
@@ -183,7 +184,7 @@ async fn a_token_has_what_it_was_given_and_nothing_once_it_is_revoked() {
     assert_eq!(who(&world, secret.reveal()).await, None);
     assert_eq!(world.engine.people().refreshed(&by).await, Err(AccessError::Unauthenticated.into()));
 
-    let soon = Some(world.engine.now().after_ms(1_000));
+    let soon = Expiry::At(world.engine.now().after_ms(1_000));
     let (_, brief) = world.engine.people().make_token(&bob, make(reads, soon), trace(None)).await.unwrap();
     assert!(who(&world, brief.reveal()).await.is_some());
     tokio::time::advance(Duration::from_secs(2)).await;
@@ -198,7 +199,7 @@ async fn nobody_gets_more_out_of_a_token_than_it_was_given() {
     let weak = |rights: Rights, client: Option<&str>| MakeToken {
         name: "weak".to_owned(),
         rights,
-        expires: None,
+        expires: Expiry::Usual,
         client: client.map(str::to_owned),
     };
     let administers = Rights::NONE.with(Right::Admin).with(Right::Read);
@@ -244,7 +245,7 @@ async fn whoever_holds_a_credential_may_end_it_whatever_it_is_good_for() {
     let reads = || MakeToken {
         name: "ci".to_owned(),
         rights: Rights::NONE.with(Right::Read),
-        expires: None,
+        expires: Expiry::Usual,
         client: None,
     };
     let (_, first) = world.engine.people().make_token(&bob, reads(), trace(None)).await.unwrap();
@@ -335,7 +336,7 @@ async fn a_turns_credential_is_good_for_its_session_while_its_turn_lasts_and_for
 async fn a_secret_is_shown_once_also_to_whoever_asks_again_with_the_same_key() {
     let world = World::new().await;
     let rights = Rights::NONE.with(Right::Read);
-    let make = || MakeToken { name: "ci".to_owned(), rights, expires: None, client: None };
+    let make = || MakeToken { name: "ci".to_owned(), rights, expires: Expiry::Usual, client: None };
     world.engine.people().make_token(&world.me, make(), trace(Some("k"))).await.unwrap();
     let again = world.engine.people().make_token(&world.me, make(), trace(Some("k"))).await;
     assert_eq!(again.unwrap_err(), PeopleError::ShownOnce);

@@ -1,16 +1,13 @@
 //! `homing token`: credentials of your own, for programs.
 
 use anyhow::Result;
-use api::{At, NewToken, Right, Token, TokensQuery};
+use api::{At, Expiry, NewToken, Right, Token, TokensQuery};
 
 use crate::describe::RightArg;
 use crate::exit::Exit;
 use crate::people_lookup::person_id;
 use crate::remote::{OrCliError, Remote};
 use crate::{describe, system, time};
-
-/// The time for which a token is good if nobody says.
-const EXPIRES_DEFAULT: &str = "90d";
 
 /// List tokens, make one for a program, or revoke one
 #[derive(clap::Args)]
@@ -34,9 +31,9 @@ enum TokenVerb {
         /// Its rights, several with commas
         #[arg(long, short, value_enum, value_delimiter = ',', required = true)]
         rights: Vec<RightArg>,
-        /// Until when: a duration such as 12h or 30d, a day, a moment, or never
-        #[arg(long, default_value = EXPIRES_DEFAULT)]
-        expires: String,
+        /// Until when: a duration such as 12h or 30d, a day, a moment, or never [default: 90d]
+        #[arg(long)]
+        expires: Option<String>,
         /// The only client name that it may use in addresses
         #[arg(long)]
         client: Option<String>,
@@ -56,7 +53,8 @@ pub(crate) async fn token(args: TokenArgs, remote: &Remote) -> Result<Exit> {
         }
         TokenVerb::Make { name, rights, expires, client } => {
             let rights: Vec<Right> = rights.into_iter().map(Right::from).collect();
-            let new = NewToken { name, rights, expires: expires_at(&expires)?, client };
+            let expires = expires.as_deref().map(expiry).transpose()?;
+            let new = NewToken { name, rights, expires, client };
             let made = remote.client.make_token(&new).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&made)?;
@@ -77,11 +75,11 @@ pub(crate) async fn token(args: TokenArgs, remote: &Remote) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn expires_at(text: &str) -> Result<Option<At>> {
+fn expiry(text: &str) -> Result<Expiry> {
     if text == "never" {
-        return Ok(None);
+        return Ok(Expiry::Never);
     }
-    Ok(Some(time::ahead(text, ", or never")?))
+    Ok(Expiry::At(time::ahead(text, ", or never")?))
 }
 
 async fn list(query: &TokensQuery, remote: &Remote) -> Result<()> {

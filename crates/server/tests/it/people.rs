@@ -366,12 +366,23 @@ async fn a_token_does_what_its_rights_say_until_it_is_revoked() {
     assert_eq!(code(reader.say(&say).await.unwrap_err()), Code::RightMissing);
     assert_eq!(code(reader.make_token(&new(&[Right::Read])).await.unwrap_err()), Code::RightMissing);
     assert_eq!(code(as_bob.make_token(&new(&[])).await.unwrap_err()), Code::Invalid);
-    let past = NewToken { expires: Some(At(1)), ..new(&[Right::Read]) };
+    let past = NewToken { expires: Some(Expiry::At(At(1))), ..new(&[Right::Read]) };
     assert_eq!(code(as_bob.make_token(&past).await.unwrap_err()), Code::Invalid);
     let body = r#"{"name":"x","rights":["read"],"expires":"9998-11-15T12:34:56+01:00"}"#;
     let ask = world.ask("POST", "/api/v1/tokens").header("content-type", "application/json").body(body);
     let made_by_ann: MadeToken = ask.send().await.unwrap().json().await.unwrap();
     assert_eq!(made_by_ann.token.expires.unwrap().to_string(), "9998-11-15T11:34:56.000Z");
+
+    // Give or take the time that it took to make it.
+    let usual_ms = made.token.expires.unwrap().0 - made.token.made_at.0;
+    let off_ms = usual_ms.abs_diff(90 * 24 * 60 * 60 * 1_000);
+    assert!(off_ms < 60_000, "if nothing is said it is good for 90 days, not {usual_ms} ms");
+    let endless = NewToken { expires: Some(Expiry::Never), ..new(&[Right::Read]) };
+    assert_eq!(
+        as_bob.make_token(&endless).await.unwrap().token.expires,
+        None,
+        "that it has no end has to be said"
+    );
 
     let mine = as_bob.tokens(&TokensQuery::default()).await.unwrap().items;
     assert!(mine.iter().any(|token| token.id == made.token.id && token.purpose == Purpose::Api));

@@ -6,8 +6,8 @@ use agent::{
     TreeName, Trouble,
 };
 use engine::{
-    AddPerson, Engine, IfNew, Inbound, Limits, MakeOrg, MakeToken, MessagePart, NewOrg, NewPerson, Purpose,
-    Resource, SessionUpdate, SignInFor, StoredEntry, TokenRow, hash_of,
+    AddPerson, Engine, Expiry, IfNew, Inbound, Limits, MakeOrg, MakeToken, MessagePart, NewOrg, NewPerson,
+    Purpose, Resource, SessionUpdate, SignInFor, StoredEntry, TokenRow, hash_of,
 };
 use kernel::{
     ApprovalId, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal, Request,
@@ -143,7 +143,7 @@ impl Town {
 
     /// Another credential of theirs, good for this.
     pub(crate) async fn token(&self, who: &Somebody, rights: Rights) -> Somebody {
-        let make = MakeToken { name: "test".into(), rights, expires: None, client: None };
+        let make = MakeToken { name: "test".into(), rights, expires: Expiry::Never, client: None };
         let (_, secret) = self.engine.people().make_token(&self.now(who).await, make, trace()).await.unwrap();
         let token = secret.reveal().to_owned();
         let by = self.engine.people().principal(secret.hash()).await.unwrap().unwrap();

@@ -6,7 +6,7 @@
 
 use crate::town::{Busy, SOON, Town};
 use crate::world::{Somebody, trace};
-use engine::{IfNew, MakeToken, Resource};
+use engine::{Expiry, IfNew, MakeToken, Resource};
 use futures_util::StreamExt;
 use kernel::{
     ApprovalId, Fact, Grant, Grantee, GroupId, MessageId, PersonId, Request, Rights, Role, SessionId, To,
@@ -134,7 +134,7 @@ async fn own_life(town: &Town, asker: &Asker) -> Things {
     let (shared, theirs) = town.say(boss, To::New, "look at this").await;
     settled(boss, theirs).await;
     town.give(boss, shared, Grantee::Person(x.by.person), Grant::View).await;
-    let make = MakeToken { name: "mine".into(), rights: Rights::ALL, expires: None, client: None };
+    let make = MakeToken { name: "mine".into(), rights: Rights::ALL, expires: Expiry::Never, client: None };
     town.engine.people().make_token(&town.now(x).await, make, trace()).await.unwrap();
     let by = town.now(boss).await;
     let group = town.engine.people().make_group(&by, "ours".into(), trace()).await.unwrap().group;

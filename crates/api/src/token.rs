@@ -49,6 +49,9 @@ pub struct Token {
     /// When it was last used, give or take a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<At>,
+    /// The token that it was made with: it ends no later, and is revoked with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_with: Option<String>,
 }
 
 /// Whose credentials.

@@ -48,7 +48,8 @@ pub(crate) async fn list(
 
 /// Make a credential for a program of yours
 ///
-/// It may do what you may, within its rights, as long as you may. Its secret is shown this one time.
+/// It may do what you may, within its rights, as long as you may. Its secret is shown this one time. Made with such a
+/// token itself, it ends with that one at the latest, whatever was asked for, and is revoked with it.
 #[utoipa::path(
     post, path = "/api/v1/tokens", tag = "people", operation_id = "make_token", params(KeyHeader),
     request_body = NewToken,
@@ -73,7 +74,8 @@ pub(crate) async fn make(
 
 /// Make a credential good for nothing
 ///
-/// One of your own, or of somebody whom you look after. Within a second nobody gets in with it.
+/// One of your own, or of somebody whom you look after. Within a second nobody gets in with it, nor with any that was made
+/// with it.
 #[utoipa::path(
     delete, path = "/api/v1/tokens/{id}", tag = "people", operation_id = "revoke_token",
     params(TokenName, KeyHeader),
@@ -98,6 +100,7 @@ fn token_form(view: TokenView) -> Token {
         made_at: at(view.made_at),
         expires: view.expires.map(at),
         last_used: view.last_used.map(at),
+        made_with: view.parent.map(|parent| parent.to_string()),
     }
 }
 

@@ -86,6 +86,10 @@ impl PeopleTx for SqliteTx {
         Ok(person.map(|person| TokenHolder { person, purpose: row.purpose }))
     }
 
+    fn made_with(&mut self, token: TokenId) -> Read<Vec<TokenId>> {
+        ids(self.db(), tokens::MADE_WITH, params![token.stored()])
+    }
+
     fn active_owners(&mut self, org: OrgId) -> Read<u32> {
         Ok(self.db().prepare_cached(ACTIVE_OWNERS)?.query_row([org.stored()], |row| row.get(0))?)
     }

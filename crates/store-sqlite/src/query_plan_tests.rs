@@ -82,6 +82,7 @@ fn statements() -> Vec<(String, &'static str)> {
         (token_sql(tokens::BY_OLD_HASH), "tokens_previous"),
         (token_sql(tokens::BY_ID), "PRIMARY KEY"),
         (token_sql(tokens::OF_PERSON), "tokens_of_person"),
+        (tokens::MADE_WITH.into(), "tokens_made_with"),
         (tokens::UNDER_WAY.into(), "messages_turn"),
         (tokens::LINK.into(), "PRIMARY KEY"),
         (tokens::IDENTITY.into(), "PRIMARY KEY"),

@@ -13,7 +13,7 @@ use store::{LoginRow, NewLink, TokenRow, TokenView, record};
 /// The columns of a credential, in the order in which `StoredToken` reads them.
 const TOKEN: &str =
     "t.token, t.hash, p.person, t.purpose, t.name, t.rights, t.client, t.session, t.turn, t.made_at,
-    t.expires, t.idle_ms_max, t.last_used, t.pid, t.old_until FROM tokens t JOIN persons p ON p.pid = t.pid";
+    t.expires, t.idle_ms_max, t.last_used, t.pid, t.old_until, t.parent FROM tokens t JOIN persons p ON p.pid = t.pid";
 
 /// A credential, when it was last used, and whose it is.
 struct StoredToken {
@@ -43,6 +43,7 @@ impl StoredToken {
             made_at: row.moment(9)?,
             expires: row.moment_maybe(10)?,
             idle_ms_max: row.count_maybe(11)?,
+            parent: row.id_maybe(15)?,
         };
         let (last_used, pid, old_until) = (row.moment_maybe(12)?, row.int(13)?, row.moment_maybe(14)?);
         Ok(Self { row: token, last_used, pid, old_until })
@@ -145,6 +146,8 @@ pub(crate) fn tokens(db: &Connection, org: OrgId, person: PersonId) -> Result<Ve
     Ok(views)
 }
 
+pub(crate) const MADE_WITH: &str =
+    "SELECT token FROM tokens WHERE parent IS NOT NULL AND parent = ?1 ORDER BY token";
 pub(crate) const CLEAR_TOKENS: &str = "DELETE FROM tokens WHERE expires <= ?1";
 pub(crate) const CLEAR_LINKS: &str = "DELETE FROM links WHERE expires <= ?1";
 pub(crate) const DROP_PURPOSE: &str = "DELETE FROM tokens WHERE pid = ?1 AND purpose = ?2";
@@ -154,8 +157,8 @@ pub(crate) const DROP_TURNS: &str =
 pub(crate) fn put_token(tx: &SqliteTx, pid: Pid, token: &TokenRow) -> Result<(), SqliteError> {
     tx.run(
         "INSERT INTO tokens (token, hash, pid, purpose, name, rights, client, session, turn, made_at, expires,
-                             idle_ms_max)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                             idle_ms_max, parent)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             token.token.stored(),
             token.hash,
@@ -169,6 +172,7 @@ pub(crate) fn put_token(tx: &SqliteTx, pid: Pid, token: &TokenRow) -> Result<(),
             int(token.made_at.0),
             token.expires.map(|until| int(until.0)),
             token.idle_ms_max.map(int),
+            token.parent.map(Id::stored),
         ],
     )
     .map(drop)

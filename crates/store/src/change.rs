@@ -6,9 +6,9 @@
 use crate::people::{LoginRow, NewChange, SignedIn};
 use crate::{AuditEntry, AuditSubject, Key, Trail, WriteOutcome};
 use kernel::people::{
-    self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, PeopleChange, PeoplePlan,
-    PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf, TokenHolder, TokenRow,
-    Touched,
+    self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, OwnCredential, PeopleChange,
+    PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf, TokenHolder,
+    TokenRow, Touched,
 };
 use kernel::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use std::collections::BTreeSet;
@@ -48,6 +48,8 @@ pub trait PeopleTx {
     /// The number of the org's rules whose time is not over.
     fn rules_in_force(&mut self, org: OrgId, now: Moment) -> Result<u32, Self::Error>;
     fn token_holder(&mut self, org: OrgId, token: TokenId) -> Result<Option<TokenHolder>, Self::Error>;
+    /// The tokens that were made with this one, in the order of their ids; not those that were made with these.
+    fn made_with(&mut self, token: TokenId) -> Result<Vec<TokenId>, Self::Error>;
     /// The number of owners who can come in.
     fn active_owners(&mut self, org: OrgId) -> Result<u32, Self::Error>;
     /// True if an org of this machine has this name; as `name_key` makes it.
@@ -118,7 +120,7 @@ pub fn change<X: PeopleTx>(
     if used == KeyUse::Repeated {
         return Ok(WriteOutcome::Repeated(()));
     }
-    let rows = read(tx, now.org, &change, trail.at)?;
+    let rows = read(tx, &now, &change, trail.at)?;
     // That a key was used for something else is told only to whoever may do this: to others it does not exist.
     if used == KeyUse::Conflict && people::may_change(&now, &change, &rows).is_ok() {
         note_refusal(tx, &now, &change, trail, "idempotency_conflict")?;
@@ -127,11 +129,15 @@ pub fn change<X: PeopleTx>(
     match people::plan_change(&now, &change, &rows, trail.at) {
         Err(why) => refused(tx, &now, &change, trail, why),
         Ok(plan) => {
+            let taken_along = plan.taken_along().to_vec();
             apply(tx, now.org, plan, trail.at)?;
             if let Some(key) = &key {
                 tx.remember_change(&now, key, trail.at)?;
             }
             tx.audit_done(now.org, now.person, crate::about_change(&change), &trail)?;
+            for token in taken_along {
+                tx.audit_done(now.org, now.person, crate::about_taken_along(token, &change), &trail)?;
+            }
             Ok(WriteOutcome::Done(()))
         }
     }
@@ -166,11 +172,11 @@ pub fn caller<X: PeopleTx>(tx: &mut X, by: &Principal, now: Moment) -> Result<Op
 /// The rows that `reads_of` names.
 fn read<X: PeopleTx>(
     tx: &mut X,
-    org: OrgId,
+    by: &Principal,
     change: &PeopleChange,
     now: Moment,
 ) -> Result<ChangeRows, X::Error> {
-    let reads = people::reads_of(change);
+    let (org, reads) = (by.org, people::reads_of(change));
     let mut rows = ChangeRows::default();
     if let Some(person) = reads.person {
         rows.person = tx.person_state(org, person)?;
@@ -196,6 +202,16 @@ fn read<X: PeopleTx>(
     }
     if let Some(token) = reads.token {
         rows.token = tx.token_holder(org, token)?;
+        rows.made_with = all_made_with(tx, token)?;
+    }
+    if reads.own_credential
+        && let Some(token) = by.credential
+    {
+        let own = |(row, _): (TokenRow, CredentialState)| {
+            let TokenRow { token, purpose, expires, .. } = row;
+            OwnCredential { token, purpose, expires }
+        };
+        rows.own_credential = tx.credential(token)?.map(own);
     }
     if reads.owners {
         rows.owners = tx.active_owners(org)?;
@@ -217,6 +233,17 @@ fn read<X: PeopleTx>(
         rows.subject = reads.person.map_or(Ok(None), |person| tx.subject_at(person, issuer))?;
     }
     Ok(rows)
+}
+
+/// Every token that goes with this one. There is no circle in it: each was made with one that was there before.
+fn all_made_with<X: PeopleTx>(tx: &mut X, token: TokenId) -> Result<Vec<TokenId>, X::Error> {
+    let mut all = tx.made_with(token)?;
+    let mut next = 0;
+    while let Some(token) = all.get(next).copied() {
+        all.extend(tx.made_with(token)?);
+        next += 1;
+    }
+    Ok(all)
 }
 
 fn is_there<X: PeopleTx>(tx: &mut X, org: OrgId, who: Grantee) -> Result<bool, X::Error> {

@@ -98,6 +98,8 @@ pub struct TokenView {
     pub made_at: Moment,
     pub expires: Option<Moment>,
     pub last_used: Option<Moment>,
+    /// The token that it was made with, and goes with.
+    pub parent: Option<TokenId>,
 }
 
 /// A change of who may do what, with what makes a repetition harmless.
@@ -150,6 +152,13 @@ pub fn about_change(change: &PeopleChange) -> AuditSubject {
         PeopleChange::RemoveRule(rule) => (None, Some(rule.to_string())),
     };
     AuditSubject { session, subject }
+}
+
+/// The subject of a credential that a change takes along, as the audit has it: its id, then what the change is about.
+pub fn about_taken_along(token: TokenId, change: &PeopleChange) -> AuditSubject {
+    let AuditSubject { session, subject } = about_change(change);
+    let words: Vec<String> = [Some(token.to_string()), subject].into_iter().flatten().collect();
+    AuditSubject { session, subject: Some(words.join(" ")) }
 }
 
 fn resource_about(on: &Resource, what: &str) -> (Option<SessionId>, Option<String>) {
@@ -247,6 +256,7 @@ impl TokenView {
             made_at: row.made_at,
             expires: row.expires,
             last_used,
+            parent: row.parent,
         }
     }
 }

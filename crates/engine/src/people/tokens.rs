@@ -69,7 +69,8 @@ impl People {
         Ok(self.ports.store.tokens(by.org, person).await?)
     }
 
-    /// Makes a credential of the caller's own. Its secret is shown once.
+    /// Makes a credential of the caller's own. Its secret is shown once. One that is made with a token ends with that one at
+    /// the latest.
     pub async fn make_token(
         &self,
         by: &Principal,
@@ -92,9 +93,11 @@ impl People {
         let (purpose, idle_ms_max, name) = (Purpose::Api, None, Some(name));
         let hash = secret.hash();
         let new = NewToken { token, hash, purpose, name, rights, client, expires, idle_ms_max };
-        let view = TokenView::of(&new.clone().row(by.person, now), None);
         self.change(by, PeopleChange::MakeToken(new), body, &trace).await?.only_now()?;
-        Ok((view, secret))
+        // As it was made: with a token it may end earlier than was asked.
+        let made = self.ports.store.tokens(by.org, by.person).await?;
+        let view = made.into_iter().find(|view| view.token == token);
+        Ok((view.ok_or(AccessError::NotFound { what: "token" })?, secret))
     }
 
     fn check_token(&self, by: &Principal, make: &MakeToken) -> Result<(), PeopleError> {
@@ -114,7 +117,8 @@ impl People {
         Ok(())
     }
 
-    /// Makes a credential good for nothing: one's own, or one of somebody whom one may change.
+    /// Makes a credential good for nothing: one's own, or one of somebody whom one may change. Whatever was made with it goes
+    /// along.
     pub async fn revoke_token(
         &self,
         by: &Principal,

@@ -228,6 +228,42 @@ async fn nobody_gets_more_out_of_a_token_than_it_was_given() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_token_outlasts_neither_the_one_it_was_made_with_nor_its_revocation() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let make = async |by: &kernel::Principal, expires| {
+        let make = MakeToken { name: "ci".to_owned(), rights: Rights::ALL, expires, client: None };
+        let (view, secret) = world.engine.people().make_token(by, make, trace(None)).await.unwrap();
+        (view, who(&world, secret.reveal()).await.unwrap())
+    };
+    let end = world.engine.now().after_ms(60_000);
+    let (first, with_first) = make(&bob, Expiry::At(end)).await;
+    assert_eq!((first.expires, first.parent), (Some(end), None));
+    for asked in [Expiry::Never, Expiry::Usual, Expiry::At(end.after_ms(1))] {
+        let (view, _) = make(&with_first, asked).await;
+        assert_eq!(
+            (view.expires, view.parent),
+            (Some(end), Some(first.token)),
+            "the answer says its true end"
+        );
+    }
+    let (second, with_second) = make(&with_first, Expiry::Never).await;
+    let (_, with_third) = make(&with_second, Expiry::Never).await;
+    let (_, own) = make(&bob, Expiry::Never).await;
+    world.engine.people().revoke_token(&bob, second.token, trace(None)).await.unwrap();
+    for gone in [&with_second, &with_third] {
+        let refreshed = world.engine.people().refreshed(gone).await;
+        assert_eq!(refreshed, Err(AccessError::Unauthenticated.into()));
+    }
+    // Whoever holds one may end it, and ends what was made with it.
+    let (_, with_fourth) = make(&with_first, Expiry::Never).await;
+    world.engine.people().sign_out(&with_first, trace(None)).await.unwrap();
+    let refreshed = world.engine.people().refreshed(&with_fourth).await;
+    assert_eq!(refreshed, Err(AccessError::Unauthenticated.into()));
+    assert!(world.engine.people().refreshed(&own).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_signs_out_is_out() {
     let world = World::new().await;
     let bob = world.let_in("bob", Role::Member).await;

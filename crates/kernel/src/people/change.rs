@@ -72,8 +72,14 @@ impl NewToken {
     /// The credential, once it is known whose it is.
     pub fn row(self, person: PersonId, made_at: Moment) -> TokenRow {
         let Self { token, hash, purpose, name, rights, client, expires, idle_ms_max } = self;
-        let bound = None;
-        TokenRow { token, hash, person, purpose, name, rights, client, bound, made_at, expires, idle_ms_max }
+        TokenRow {
+            name,
+            rights,
+            client,
+            expires,
+            idle_ms_max,
+            ..TokenRow::full(token, hash, person, purpose, made_at)
+        }
     }
 }
 
@@ -124,14 +130,27 @@ pub struct TokenRow {
     pub expires: Option<Moment>,
     /// It is good no more when it was not used for so long.
     pub idle_ms_max: Option<u64>,
+    /// The token that it was made with, if a program made it: it goes with that one.
+    pub parent: Option<TokenId>,
 }
 
 impl TokenRow {
     /// A credential that is good for everything its person may do, for ever.
     pub fn full(token: TokenId, hash: [u8; 32], person: PersonId, purpose: Purpose, made_at: Moment) -> Self {
-        let (name, client, bound, expires, idle_ms_max) = (None, None, None, None, None);
-        let rights = Rights::ALL;
-        Self { token, hash, person, purpose, name, rights, client, bound, made_at, expires, idle_ms_max }
+        Self {
+            token,
+            hash,
+            person,
+            purpose,
+            name: None,
+            rights: Rights::ALL,
+            client: None,
+            bound: None,
+            made_at,
+            expires: None,
+            idle_ms_max: None,
+            parent: None,
+        }
     }
 
     /// The person with this credential.
@@ -327,9 +346,9 @@ pub enum PeopleChange {
     },
     AddRoot(RootRow),
     RemoveRoot(RootRow),
-    /// A credential of the caller's own.
+    /// A credential of the caller's own. Made with a token, it ends with that one at the latest.
     MakeToken(NewToken),
-    /// Whose it is, the stored row says.
+    /// Whose it is, the stored row says. What was made with it goes, too.
     RevokeToken {
         token: TokenId,
     },

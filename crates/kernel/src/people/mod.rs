@@ -18,8 +18,8 @@ pub use change::{
 pub use may::{PeopleRefusal, may_ask, may_change};
 pub use plan::{OWNERS_MIN, RULES_MAX, plan_change, rule_writes};
 pub use rows::{
-    ChangeReads, ChangeRows, LinksToDrop, PeoplePlan, PeopleWrite, PersonState, RuleState, SessionState,
-    SessionsOf, TokenHolder, TokensToDrop, Touched, reads_of,
+    ChangeReads, ChangeRows, LinksToDrop, OwnCredential, PeoplePlan, PeopleWrite, PersonState, RuleState,
+    SessionState, SessionsOf, TokenHolder, TokensToDrop, Touched, reads_of,
 };
 pub use sign_in::{
     CredentialState, HostState, LinkState, add_token, come_in, lets_in, link_lets_in, make_host,

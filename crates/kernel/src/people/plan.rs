@@ -2,8 +2,9 @@
 
 use super::may::{may_change, there};
 use super::{
-    ChangeRows, LinksToDrop, NewPerson, PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite, PersonState,
-    Resource, RootRow, RuleRow, SessionsOf, TokensToDrop, Touched, may_ask, name_key,
+    ChangeRows, LinksToDrop, NewPerson, OwnCredential, PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite,
+    PersonState, Purpose, Resource, RootRow, RuleRow, SessionsOf, TokenRow, TokensToDrop, Touched, may_ask,
+    name_key,
 };
 use crate::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role};
 use alloc::string::String;
@@ -138,10 +139,15 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             let touched = everywhere(root.to);
             Ok(PeoplePlan::new(Some(touched), vec![PeopleWrite::DropRoot { org, root }]))
         }
-        PeopleChange::MakeToken(token) => Ok(quiet(vec![PeopleWrite::Token(token.row(by.person, at))])),
+        PeopleChange::MakeToken(token) => {
+            let row = made_with(rows.own_credential, token.row(by.person, at));
+            Ok(quiet(vec![PeopleWrite::Token(row)]))
+        }
         PeopleChange::RevokeToken { token } => {
             let holder = rows.token.ok_or(PeopleRefusal::NotFound("token"))?.person.person;
-            Ok(about(holder, vec![PeopleWrite::DropTokens(TokensToDrop::One(token))]))
+            let all = [token].into_iter().chain(rows.made_with.iter().copied());
+            let drops = all.map(|token| PeopleWrite::DropTokens(TokensToDrop::One(token))).collect();
+            Ok(about(holder, drops).taking_along(rows.made_with.clone()))
         }
         PeopleChange::AddRule(rule) => {
             can_be_ruled(by, &rule, rows)?;
@@ -233,6 +239,14 @@ fn about(person: PersonId, writes: Vec<PeopleWrite>) -> PeoplePlan {
 
 fn everywhere(who: Grantee) -> Touched {
     Touched { people: vec![who], within: None }
+}
+
+/// A token that was made with another one is no way to outlast it: it ends with it at the latest, and is revoked with it. What
+/// somebody makes who has signed in, or has the machine's own credential, stands for itself.
+fn made_with(maker: Option<OwnCredential>, row: TokenRow) -> TokenRow {
+    let Some(maker) = maker.filter(|maker| maker.purpose == Purpose::Api) else { return row };
+    let expires = [row.expires, maker.expires].into_iter().flatten().min();
+    TokenRow { parent: Some(maker.token), expires, ..row }
 }
 
 fn within(session: crate::SessionId, who: Grantee, write: PeopleWrite) -> PeoplePlan {

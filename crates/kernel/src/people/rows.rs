@@ -25,8 +25,10 @@ pub struct ChangeReads<'a> {
     pub rule: Option<RuleId>,
     /// True if the number of the org's rules whose time is not over is needed.
     pub rules: bool,
-    /// With whoever holds it.
+    /// With whoever holds it, and every token that was made with it.
     pub token: Option<TokenId>,
+    /// True if the credential that the caller came with is needed.
+    pub own_credential: bool,
     /// True if the number of owners who can come in is needed.
     pub owners: bool,
     /// An org of this name, on the whole machine; as `name_key` makes it.
@@ -53,6 +55,10 @@ pub struct ChangeRows {
     pub rule: Option<RuleState>,
     pub rules: u32,
     pub token: Option<TokenHolder>,
+    /// The tokens that were made with `token`, and with those, and so on.
+    pub made_with: Vec<TokenId>,
+    /// The caller's own; none if they are a part of Homing.
+    pub own_credential: Option<OwnCredential>,
     pub owners: u32,
     pub org_name: bool,
     pub group_name: bool,
@@ -100,13 +106,22 @@ pub struct TokenHolder {
     pub purpose: Purpose,
 }
 
+/// The credential that a caller came with, as far as it matters to what they make with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnCredential {
+    pub token: TokenId,
+    pub purpose: Purpose,
+    pub expires: Option<Moment>,
+}
+
 /// The rows that a change is judged by.
 pub fn reads_of(change: &PeopleChange) -> ChangeReads<'_> {
     let none = ChangeReads::default();
     let person = |person: &PersonId| ChangeReads { person: Some(*person), ..ChangeReads::default() };
     match change {
         PeopleChange::MakeOrg { org, .. } => ChangeReads { org_name: Some(name_key(&org.name)), ..none },
-        PeopleChange::Settings(_) | PeopleChange::MakeToken(_) => none,
+        PeopleChange::Settings(_) => none,
+        PeopleChange::MakeToken(_) => ChangeReads { own_credential: true, ..none },
         PeopleChange::AddPerson { person, or_handles, .. } => ChangeReads {
             handles: [&person.handle].into_iter().chain(or_handles).map(|handle| name_key(handle)).collect(),
             email: person.email.as_deref().map(name_key),
@@ -160,18 +175,23 @@ pub fn reads_of(change: &PeopleChange) -> ChangeReads<'_> {
 /// use homing_kernel::people::PeoplePlan;
 ///
 /// fn forge() -> PeoplePlan {
-///     PeoplePlan { touched: None, writes: vec![] }
+///     PeoplePlan { touched: None, writes: vec![], taken_along: vec![] }
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeoplePlan {
     touched: Option<Touched>,
     writes: Vec<PeopleWrite>,
+    taken_along: Vec<TokenId>,
 }
 
 impl PeoplePlan {
     pub(super) fn new(touched: Option<Touched>, writes: Vec<PeopleWrite>) -> Self {
-        Self { touched, writes }
+        Self { touched, writes, taken_along: Vec::new() }
+    }
+
+    pub(super) fn taking_along(self, taken_along: Vec<TokenId>) -> Self {
+        Self { taken_along, ..self }
     }
 
     /// Whom it touches: looked up before anything is written, for it may be that they are removed from what names them.
@@ -182,6 +202,11 @@ impl PeoplePlan {
     /// The writes, in this order.
     pub fn writes(&self) -> &[PeopleWrite] {
         &self.writes
+    }
+
+    /// The credentials that go with the one that is revoked: each has an audit entry of its own.
+    pub fn taken_along(&self) -> &[TokenId] {
+        &self.taken_along
     }
 
     /// The same, to be applied.

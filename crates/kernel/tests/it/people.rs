@@ -519,6 +519,27 @@ fn a_change_touches_those_whose_rights_it_changes_and_nobody_else() {
 }
 
 #[test]
+fn what_is_made_with_a_token_ends_with_it_and_what_is_made_by_signing_in_does_not() {
+    let made = |purpose, asked: Option<u64>, own: Option<u64>| {
+        let make = NewToken { expires: asked.map(Moment), ..token(Rights::ALL, None) };
+        let own = OwnCredential { token: TokenId::from_bits(77), purpose, expires: own.map(Moment) };
+        let rows = ChangeRows { own_credential: Some(own), ..ChangeRows::default() };
+        let plan = planned(&me(Role::Member), &PeopleChange::MakeToken(make), &rows).unwrap();
+        let [PeopleWrite::Token(row)] = plan.writes() else { panic!("{plan:?}") };
+        (row.expires.map(|end| end.0), row.parent.is_some())
+    };
+    assert_eq!(made(Purpose::Api, None, Some(500)), (Some(500), true));
+    assert_eq!(made(Purpose::Api, Some(501), Some(500)), (Some(500), true));
+    assert_eq!(made(Purpose::Api, Some(499), Some(500)), (Some(499), true));
+    assert_eq!(made(Purpose::Api, Some(499), None), (Some(499), true));
+    assert_eq!(made(Purpose::Api, None, None), (None, true));
+    for purpose in [Purpose::Browser, Purpose::Cli, Purpose::Machine] {
+        assert_eq!(made(purpose, Some(501), Some(500)), (Some(501), false), "{purpose:?}");
+        assert_eq!(made(purpose, None, Some(500)), (None, false), "{purpose:?}");
+    }
+}
+
+#[test]
 fn who_is_disabled_loses_what_let_them_in() {
     let plan =
         planned(&me(Role::Owner), &PeopleChange::Disable { person: THEY }, &rows(Role::Member)).unwrap();

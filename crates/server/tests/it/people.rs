@@ -384,6 +384,20 @@ async fn a_token_does_what_its_rights_say_until_it_is_revoked() {
         "that it has no end has to be said"
     );
 
+    // What a token makes ends with it, and goes with it.
+    let parent = as_bob.make_token(&new(&[Right::Read, Right::Admin])).await.unwrap();
+    let with_parent = world.client_of(parent.secret.reveal());
+    let child = with_parent
+        .make_token(&NewToken { expires: Some(Expiry::Never), ..new(&[Right::Read]) })
+        .await
+        .unwrap();
+    assert_eq!(child.token.made_with, Some(parent.token.id.clone()));
+    assert_eq!(child.token.expires, parent.token.expires);
+    let with_child = world.client_of(child.secret.reveal());
+    with_child.me().await.unwrap();
+    as_bob.revoke_token(&parent.token.id).await.unwrap();
+    assert_eq!(code(with_child.me().await.unwrap_err()), Code::Unauthenticated);
+
     let mine = as_bob.tokens(&TokensQuery::default()).await.unwrap().items;
     assert!(mine.iter().any(|token| token.id == made.token.id && token.purpose == Purpose::Api));
     let of_ann = TokensQuery { user: Some(ANN.to_string()) };

@@ -227,6 +227,7 @@ macro_rules! conformance {
             a_message_with_a_credential_that_is_no_longer_good_is_refused,
             a_rotated_secret_counts_for_a_moment_longer,
             a_revoked_credential_is_gone_at_once,
+            what_was_made_with_a_token_ends_with_it_at_the_latest_and_is_revoked_with_it,
             credentials_are_listed_without_the_machines_and_the_turns,
             somebody_is_found_by_what_they_type_unless_others_could_be_meant,
             somebody_who_has_proved_who_they_are_is_let_in_as_they_were_seen,

@@ -262,6 +262,77 @@ pub async fn a_revoked_credential_is_gone_at_once<F: Fixture>() {
     assert_eq!(good(on.store(), 1..=2, EARLY).await, [2]);
 }
 
+/// A token is no way to outlast the one that it was made with. What somebody makes who has signed in, or has the machine's
+/// own credential, stands for itself.
+pub async fn what_was_made_with_a_token_ends_with_it_at_the_latest_and_is_revoked_with_it<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let until = |n, purpose, expires: Option<u64>| TokenRow {
+        expires: expires.map(Moment),
+        ..token(n, &me(), purpose)
+    };
+    store.add_token(until(1, Purpose::Api, Some(9_000))).await.unwrap();
+    store.add_token(until(2, Purpose::Browser, Some(9_000))).await.unwrap();
+    store.add_token(until(3, Purpose::Machine, None)).await.unwrap();
+    let make = async |with, n, expires| {
+        let by = whose(store, with, EARLY).await.unwrap();
+        let new = PeopleChange::MakeToken(until(n, Purpose::Api, expires).into());
+        assert_eq!(change(store, &by, new).await, "done");
+    };
+    make(1, 11, None).await;
+    make(1, 12, Some(9_001)).await;
+    make(1, 13, Some(8_000)).await;
+    make(11, 14, None).await;
+    make(2, 21, None).await;
+    make(3, 31, Some(9_999)).await;
+    let made = async |store: &dyn Store| {
+        let mut views = store.tokens(me().org, me().person).await.unwrap();
+        views.retain(|view| (11..=31).any(|n| view.token == tok(n)));
+        views.sort_by_key(|view| view.token);
+        views.into_iter().map(|view| (view.token, view.expires, view.parent)).collect::<Vec<_>>()
+    };
+    let own = [(tok(21), None, None), (tok(31), Some(Moment(9_999)), None)];
+    let with_tokens = [
+        (tok(11), Some(Moment(9_000)), Some(tok(1))),
+        (tok(12), Some(Moment(9_000)), Some(tok(1))),
+        (tok(13), Some(Moment(8_000)), Some(tok(1))),
+        (tok(14), Some(Moment(9_000)), Some(tok(11))),
+    ];
+    let on = on.reopen().await;
+    let store = on.store();
+    assert_eq!(made(store).await, [&with_tokens[..], &own[..]].concat());
+    // Each goes with what it was made with, and leaves those beside it.
+    let revoke = async |n| change(store, &me(), PeopleChange::RevokeToken { token: tok(n) }).await;
+    assert_eq!(revoke(11).await, "done");
+    assert_eq!(good(store, 1..=31, EARLY).await, [1, 2, 3, 12, 13, 21, 31]);
+    assert_eq!(revoke(1).await, "done");
+    assert_eq!(good(store, 1..=31, EARLY).await, [2, 3, 21, 31]);
+    assert_eq!(revoke(2).await, "done");
+    assert_eq!(good(store, 1..=31, EARLY).await, [3, 21, 31]);
+    let mut subjects: Vec<_> = store
+        .audit_page(audit_of(me().org))
+        .await
+        .unwrap()
+        .into_iter()
+        .filter_map(|row| row.subject)
+        .collect();
+    // Those that were made say with which rights.
+    subjects.retain(|subject| subject.split(' ').all(|word| word.starts_with("tok_")));
+    subjects.reverse();
+    let (one, eleven) = (tok(1), tok(11));
+    let expected = [
+        eleven.to_string(),
+        format!("{} {eleven}", tok(14)),
+        one.to_string(),
+        format!("{} {one}", tok(12)),
+        format!("{} {one}", tok(13)),
+        tok(2).to_string(),
+    ];
+    assert_eq!(subjects, expected, "each that was revoked has its entry");
+    let on = on.reopen().await;
+    assert_eq!(made(on.store()).await, own);
+}
+
 pub async fn credentials_are_listed_without_the_machines_and_the_turns<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

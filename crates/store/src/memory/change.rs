@@ -68,6 +68,11 @@ impl PeopleTx for Contents {
         Ok(person.map(|person| TokenHolder { person, purpose: row.purpose }))
     }
 
+    fn made_with(&mut self, token: TokenId) -> Read<Vec<TokenId>> {
+        let made = self.people.tokens.values().filter(|kept| kept.row.parent == Some(token));
+        Ok(made.map(|kept| kept.row.token).collect())
+    }
+
     fn active_owners(&mut self, org: OrgId) -> Read<u32> {
         let owners = self.people.in_org(org).filter(|kept| kept.row.role == kernel::Role::Owner);
         Ok(owners.filter(|kept| !kept.is_disabled()).count() as u32)

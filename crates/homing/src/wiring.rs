@@ -409,6 +409,10 @@ pub(crate) fn cannot_open(error: OpenError, data_dir: &DataDir) -> CliError {
             .hint("nothing was changed; use the newer version, or name another --data DIR"),
         OpenError::Damaged(_) => CliError::new(Exit::Failed, format!("{dir}: {error}"))
             .hint("restore a backup with `homing restore FILE`; the damaged file is kept beside it"),
+        OpenError::Exposed { .. } => CliError::new(Exit::Usage, error.to_string()).hint(format!(
+            "tokens, keys and what people say are in it: make it yours alone (`chown` and `chmod 700 {dir}`), or name another \
+             --data DIR"
+        )),
         OpenError::NetworkFileSystem { .. } => CliError::new(Exit::Usage, error.to_string())
             .hint("name a directory on a local disk with --data DIR"),
         OpenError::Io(_) => CliError::new(Exit::Failed, format!("{dir}: {error}"))

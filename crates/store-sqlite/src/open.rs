@@ -13,7 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::NodeRow;
@@ -21,6 +21,11 @@ use store::NodeRow;
 /// A file of up to so many pages (4 MiB) is checked from end to end when it is opened: that takes milliseconds. A larger
 /// one is checked where every start reads it; damage elsewhere is found, and said, when it is read.
 const CHECKED_PAGES_MAX: u64 = 1_024;
+
+/// Every way in which others than its owner may use a directory.
+const OTHERS: u32 = 0o077;
+/// The names of what may be in a data directory before its first start, besides the beginning of a database.
+const BEFORE_FIRST: [&str; 5] = ["homing.toml", "key", "token", "lock", "lost+found"];
 
 /// Facts that a store needs to know of the process that opens it.
 #[derive(Debug, Clone)]
@@ -68,6 +73,14 @@ pub enum OpenError {
         dir: PathBuf,
         /// The kind of file system it is on.
         kind: &'static str,
+    },
+    /// Others can read what is in the directory, and it is not ours to close. Close it, or use another one.
+    #[error("other users of this machine can read {}, and {why}", .dir.display())]
+    Exposed {
+        /// The directory.
+        dir: PathBuf,
+        /// The reason why we do not close it.
+        why: &'static str,
     },
     /// The operating system did not let us.
     #[error("the data directory cannot be used: {0}")]
@@ -172,17 +185,46 @@ pub(crate) fn holder(node: &NodeRow) -> Holder {
     }
 }
 
-/// Makes the directory if there is none, readable by nobody else.
-pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
-    if !dir.exists() {
-        return DirBuilder::new().recursive(true).mode(0o700).create(dir);
+/// Makes the directory if there is none, readable by nobody else. One that others can read is closed, or refused.
+pub(crate) fn make_private(dir: &Path) -> Result<(), OpenError> {
+    let found = match fs::metadata(dir) {
+        Ok(found) => found,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            return Ok(DirBuilder::new().recursive(true).mode(0o700).create(dir)?);
+        }
+        Err(why) => return Err(why.into()),
+    };
+    if found.mode() & OTHERS == 0 {
+        return Ok(());
     }
-    // A directory with other things in it is not ours to close to others.
-    let ours = dir.join(DATABASE).exists() || fs::read_dir(dir)?.next().is_none();
-    if ours {
-        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    let exposed = |why| OpenError::Exposed { dir: dir.to_owned(), why };
+    // Whoever owns it could open it again at any time, even if we are root and can close it now.
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(exposed("it belongs to another user, who could open it again"));
     }
+    if !is_ours(dir)? {
+        return Err(exposed("it holds other things, which are not ours to close"));
+    }
+    fs::set_permissions(dir, Permissions::from_mode(0o700))
+        .map_err(|_| exposed("the system does not let us close it"))?;
+    tracing::warn!(dir = %dir.display(), "other users could read the data directory: it is closed to them now (mode 0700)");
     Ok(())
+}
+
+/// True if nothing is there that others may need: somebody's home, or the one place for everybody's files, would be of no use
+/// to them any more.
+fn is_ours(dir: &Path) -> io::Result<bool> {
+    if dir.join(DATABASE).exists() {
+        return Ok(true);
+    }
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(DATABASE) && !BEFORE_FIRST.contains(&&*name) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Looks at the file without changing it or anything beside it. None if there is none; else the steps it has gone.

@@ -1,7 +1,9 @@
 //! Starts and ends of servers: one per directory, everything kept, nobody let in without a token.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -226,4 +228,40 @@ fn a_wrong_configuration_is_told_with_its_line() {
         said.err
     );
     homing.run(&["serve", "--config", "/nowhere.toml", "--data", other]).expect(2);
+}
+
+#[test]
+fn a_data_directory_that_others_can_read_is_closed_or_refused() {
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    // Somebody made it to put the configuration there.
+    let mut homing = setup().config("").start();
+    for open_to in [0o755, 0o770, 0o705] {
+        homing.terminate();
+        set_mode(&homing.data(), open_to);
+        homing.restart();
+        assert_eq!(mode(&homing.data()), 0o700);
+    }
+    assert!(homing.server_log().matches("it is closed to them now").count() >= 3, "{}", homing.server_log());
+    let refuses = |path: &Path, why: &str| {
+        let said = homing.run(&["serve", "--listen", "127.0.0.1:0", "--data", path.to_str().unwrap()]);
+        said.expect(2);
+        for part in [why, "hint:", "chmod 700"] {
+            assert!(said.err.contains(part), "no {part:?} in {}", said.err);
+        }
+        assert_eq!(mode(path), 0o755, "it was left as it is");
+    };
+    let place = |name: &str| {
+        let path = homing.root().join(name);
+        fs::create_dir(&path).unwrap();
+        set_mode(&path, 0o755);
+        path
+    };
+    let shared = place("shared");
+    fs::write(shared.join("notes"), "of somebody else").unwrap();
+    refuses(&shared, "it holds other things");
+    let theirs = place("theirs");
+    if std::os::unix::fs::chown(&theirs, Some(65_534), None).is_ok() {
+        refuses(&theirs, "it belongs to another user");
+    }
 }

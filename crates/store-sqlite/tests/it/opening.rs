@@ -146,3 +146,28 @@ fn nobody_else_can_read_the_files() {
     }
     drop(store);
 }
+
+#[test]
+fn a_directory_that_others_can_read_is_closed_if_it_is_ours() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("data");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let is_at = |mode: u32| fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("homing.toml"), "").unwrap();
+    for open_to in [0o755, 0o750, 0o701] {
+        is_at(open_to);
+        drop(open(&dir).unwrap());
+        assert_eq!(mode(&dir), 0o700, "it was {open_to:o}");
+    }
+    // A directory with other things in it is nobody's to close but its owner's.
+    let shared = parent.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("notes"), "").unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+    let Err(error) = open(&shared) else { panic!("it was opened") };
+    assert!(matches!(error, OpenError::Exposed { .. }), "{error}");
+    assert_eq!((mode(&shared), fs::read_dir(&shared).unwrap().count()), (0o755, 1), "nothing was changed");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o700)).unwrap();
+    open(&shared).unwrap();
+}

@@ -117,7 +117,7 @@ pub struct Launch {
     pub variables: Vec<(String, String)>,
     /// The message this attempt is for. Its words come later, by `hand`.
     pub message: MessageId,
-    /// The handle of the person whose session it is, which says as which user of the operating system it runs. Empty if
+    /// The id of the person whose session it is, which says as which user of the operating system it runs. Empty if
     /// nobody has said.
     pub whose: String,
     /// True if it is not to be started without a wall around it: other people's words are on this machine.

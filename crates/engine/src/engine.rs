@@ -395,12 +395,9 @@ impl Engine {
 
     /// A session with whose it is by now. One that is not there is nobody's.
     pub(crate) async fn owned(&self, session: SessionId) -> Result<OwnedSession, StoreError> {
-        let rights = self.rights_cache();
-        let whose = match self.store().session(session).await? {
-            Some((record, _)) => rights.handle_in(record.org, record.owner).await?.unwrap_or_default(),
-            None => String::new(),
-        };
-        Ok(OwnedSession { session, whose, walled: rights.needs_wall().await? })
+        let found = self.store().session(session).await?;
+        let whose = found.map(|(record, _)| record.owner.to_string()).unwrap_or_default();
+        Ok(OwnedSession { session, whose, walled: self.rights_cache().needs_wall().await? })
     }
 
     pub(crate) fn keepers(&self) -> &Keepers {

@@ -157,7 +157,7 @@ pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct OwnedSession {
     /// The session.
     pub session: SessionId,
-    /// The handle of the person whose it is.
+    /// The id of the person whose it is.
     pub whose: String,
     /// True if nothing is started for it without a wall.
     pub walled: bool,

@@ -1,21 +1,89 @@
 //! The wall around agents as the configuration has it, and its proof.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use kernel::PersonId;
 use processes::wall::{
-    DataDirectory, HiddenPath, OsUser, ProofRequest, Wall, WallKind, WallProof, prove_wall,
+    DataDirectory, HiddenPath, OsUser, ProofRequest, Unmapped, Wall, WallKind, WallProof, prove_wall,
 };
+use store_sqlite::SqliteStore;
 
 use crate::config::{Config, WallBy, reference, user_directory};
 use crate::exit::{CliError, Exit};
 use crate::system;
 
+/// Those who may run as the server's own user, of which `host` is the machine's person. Root is everybody's, so it is for
+/// nobody else, unless all are trusted.
+pub(crate) fn unmapped(config: &Config, host: PersonId) -> Unmapped {
+    if rustix::process::geteuid().is_root() && !config.trust_everyone {
+        Unmapped::Only(host.to_string())
+    } else {
+        Unmapped::Anybody
+    }
+}
+
+/// Checks that everybody in `[wall.people]` is there, under the name that never changes and is nobody else's: a handle is an
+/// org's own, and may be given to another person in another one.
+pub(crate) async fn check_people(config: &Config, store: &SqliteStore) -> Result<()> {
+    if config.wall.people.is_empty() {
+        return Ok(());
+    }
+    let orgs = store::People::orgs(store).await?;
+    for name in config.wall.people.keys() {
+        let mut found = Vec::new();
+        for org in &orgs {
+            let row = match name.parse::<PersonId>() {
+                Ok(person) => store::People::person(store, org.org, person).await?,
+                Err(_) => store::People::person_named(store, org.org, name.clone()).await?,
+            };
+            found.extend(row.map(|row| (row.person.to_string(), format!("{}/{}", org.name, row.handle))));
+        }
+        if !found.iter().any(|(id, _)| id == name) {
+            return Err(not_an_id(name, &found).into());
+        }
+    }
+    Ok(())
+}
+
+fn not_an_id(name: &str, found: &[(String, String)]) -> CliError {
+    let hint = match found {
+        [] => "`homing user ls` has the ids of those who are here".to_owned(),
+        _ => found.iter().map(|(id, who)| format!("write {id} for {who}")).collect::<Vec<_>>().join(", or "),
+    };
+    let why = if found.is_empty() { "there is no such person" } else { "people are named by their ids here" };
+    CliError::new(Exit::Usage, format!("wall.people.{name}: {why}")).hint(hint)
+}
+
+/// The users of people's sessions, each of them one person's own.
+fn os_users(config: &Config) -> Result<BTreeMap<String, OsUser>, CliError> {
+    let mut people: BTreeMap<String, OsUser> = BTreeMap::new();
+    for (person, user) in &config.wall.people {
+        let wrong = |why: String| CliError::new(Exit::Usage, format!("wall.people.{person}: {why}"));
+        if person.parse::<PersonId>().is_err() {
+            return Err(not_an_id(person, &[]));
+        }
+        let os_user = OsUser::named(user).map_err(|why| {
+            wrong(why.to_string()).hint(
+                "each line of [wall.people] is the id of a person and the name of a user of this machine",
+            )
+        })?;
+        if let Some((other, _)) = people.iter().find(|(_, known)| known.is_same(&os_user)) {
+            return Err(wrong(format!("{user:?} is the user of {other} already")).hint(
+                "give each person a user of their own: people who share one reach each other's sessions",
+            ));
+        }
+        people.insert(person.clone(), os_user);
+    }
+    Ok(people)
+}
+
 /// Around the agents of a data directory, which is there.
-pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
+pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Arc<Wall>> {
     let table = &config.wall;
     let data = DataDirectory::of(data).with_context(|| data.display().to_string())?;
     let mut hide = table.hide.iter().map(|path| hidden(path)).collect::<Result<Vec<_>, _>>()?;
@@ -26,22 +94,14 @@ pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
         let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&own);
         hide.push(HiddenPath::of(own));
     }
-    let mut people = std::collections::BTreeMap::new();
-    for (handle, user) in &table.people {
-        let os_user = OsUser::named(user).map_err(|why| {
-            CliError::new(Exit::Usage, format!("wall.people.{handle}: {why}")).hint(
-                "each line of [wall.people] is the handle of a person and the name of a user of this machine",
-            )
-        })?;
-        people.insert(handle.clone(), os_user);
-    }
+    let people = os_users(config)?;
     let kind = match table.kind {
         WallBy::Auto => WallKind::Auto,
         WallBy::Mounts => WallKind::Mounts,
         WallBy::Landlock => WallKind::Landlock,
         WallBy::Off => WallKind::Off,
     };
-    Ok(Arc::new(Wall { kind, data: Some(data), hide, home: system::home(), people }))
+    Ok(Arc::new(Wall { kind, data: Some(data), hide, home: system::home(), people, unmapped }))
 }
 
 fn hidden(path: &str) -> Result<HiddenPath, CliError> {
@@ -61,7 +121,9 @@ pub(crate) async fn prove(config: &Config, data: &Path, server: i32) -> Result<W
 
 fn proving(config: &Config, data: &Path, server: i32) -> Result<ProofRequest> {
     let exe = system::exe().context("our own program cannot be found")?;
-    Ok(ProofRequest { exe, locks: data.join("attempts"), wall: around(config, data)?, server })
+    // A probe is nobody's session.
+    let wall = around(config, data, Unmapped::Anybody)?;
+    Ok(ProofRequest { exe, locks: data.join("attempts"), wall, server })
 }
 
 /// The wall of this server, which is tried before somebody else is let in.

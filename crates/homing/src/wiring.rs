@@ -29,6 +29,7 @@ use crate::screen::Screen;
 use crate::seal::FileSeal;
 use crate::system::{MonotonicMint, SystemClock};
 use crate::wall::TriedWall;
+use processes::wall::Unmapped;
 use crate::{system, time};
 
 /// The time between two looks at the files of the certificate.
@@ -90,12 +91,12 @@ pub(crate) struct BoundDaemon {
 }
 
 /// Whatever is done on the ground of sessions: by our own program, behind their walls.
-fn trees_of(config: &Config, data: &Path) -> Result<Arc<dyn engine::Trees>> {
+fn trees_of(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Arc<dyn engine::Trees>> {
     let setup = WorkerSetup {
         exe: system::exe().context("our own program cannot be found")?,
         data: data.to_path_buf(),
         locks: data.join("attempts"),
-        wall: crate::wall::around(config, data)?,
+        wall: crate::wall::around(config, data, unmapped)?,
     };
     Ok(Arc::new(GroundWorkers::new(setup)))
 }
@@ -122,7 +123,10 @@ impl BoundDaemon {
         let listener = listener.map_err(|why| cannot_listen(&config.listen, &why))?;
         let tls = config.tls.files().map(Tls::open).transpose().map_err(cannot_encrypt)?;
         let url = server::url_of(listener.local_addr()?, tls.is_some());
-        let roster = Roster::make(config, &data_dir.path)?;
+        crate::wall::check_people(config, &store).await?;
+        let host = store::Credentials::host(&store, first_org(&mint)).await?;
+        let unmapped = crate::wall::unmapped(config, host.person);
+        let roster = Roster::make(config, &data_dir.path, unmapped.clone())?;
         let seal = FileSeal::of(&data_dir.path)?;
         if had_database && seal.is_new() {
             tracing::error!(
@@ -138,7 +142,7 @@ impl BoundDaemon {
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
-            trees: trees_of(config, &data_dir.path)?,
+            trees: trees_of(config, &data_dir.path, unmapped)?,
             scripts: roster.scripts(),
             after_failure: roster.after_failure(),
             // None is built yet: HTTP's people read the log.

@@ -192,7 +192,6 @@ impl Keeper {
         waits.then_some(self.engine.limits().commands_wait)
     }
 
-    /// The handle of the person whose session this is.
     pub(super) async fn text_of(&self, message: MessageId) -> Result<String, Stop> {
         let words = self.engine.store().words(message).await?;
         Ok(words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default())

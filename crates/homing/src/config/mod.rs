@@ -168,7 +168,7 @@ pub(crate) struct WallTable {
     pub(crate) kind: WallBy,
     /// Paths that are hidden besides the data directory.
     pub(crate) hide: Vec<String>,
-    /// The operating system's user that somebody's sessions run as, by the person's handle.
+    /// The operating system's user that somebody's sessions run as, by the person's id.
     pub(crate) people: BTreeMap<String, String>,
 }
 

@@ -20,7 +20,7 @@ use drivers::codex::Codex;
 use drivers::command::{CommandAgent, CommandConfig};
 use drivers::opencode::OpenCode;
 use drivers::{ProgramConfig, Scripted, ScriptedConfig, TurnLimits};
-use processes::wall::Wall;
+use processes::wall::{Unmapped, Wall};
 use tokio::task::JoinSet;
 
 use crate::config::agents::{AfterItsFailure, AgentTable, Enabled, Home, Kind, WorktreeTable};
@@ -50,8 +50,8 @@ pub(crate) struct Roster {
 
 impl Roster {
     /// The agents of a configuration, with their things below a data directory.
-    pub(crate) fn make(config: &Config, data: &Path) -> Result<Self> {
-        let wall = wall::around(config, data)?;
+    pub(crate) fn make(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Self> {
+        let wall = wall::around(config, data, unmapped)?;
         let mut agents = Vec::new();
         for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
             let made = make(name, table, data, &wall).with_context(|| format!("agents.{name}"))?;

@@ -170,11 +170,49 @@ fn doctor_says_when_there_is_no_wall() {
 #[test]
 fn a_user_that_cannot_be_worn_stops_the_start() {
     let mut homing = homing();
+    let host = text(&homing.http().get("/api/v1/me").expect(200), "person");
     homing.terminate();
-    std::fs::write(homing.data().join("homing.toml"), "[wall.people]\nana = \"no-such-user\"\n").unwrap();
+    std::fs::write(homing.data().join("homing.toml"), users(&[(&host, "no-such-user")])).unwrap();
     let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
     said.expect(2);
-    assert!(said.err.contains("wall.people.ana") && said.err.contains("no-such-user"), "{}", said.err);
+    let named = format!("wall.people.{host}");
+    assert!(said.err.contains(&named) && said.err.contains("no-such-user"), "{}", said.err);
+}
+
+/// `[wall.people]` as people write it.
+fn users(people: &[(&str, &str)]) -> String {
+    let lines = people.iter().map(|(person, user)| format!("{person} = {user:?}\n"));
+    format!("[wall.people]\n{}", lines.collect::<String>())
+}
+
+fn id_of(homing: &Homing, handle: &str) -> String {
+    text(&homing.run(&["user", "show", handle, "--json"]).json(0), "id")
+}
+
+#[test]
+fn who_has_which_user_is_said_by_ids_and_each_user_is_one_persons_own() {
+    let mut homing = homing();
+    let people = ["bob", "eve"].map(|name| {
+        homing.run(&["user", "add", name]).expect(0);
+        id_of(&homing, name)
+    });
+    homing.terminate();
+    let refuses = |people: &[(&str, &str)], parts: &[&str]| {
+        std::fs::write(homing.data().join("homing.toml"), users(people)).unwrap();
+        let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
+        said.expect(2);
+        for part in parts {
+            assert!(said.err.contains(part), "no {part:?} in {}", said.err);
+        }
+    };
+    refuses(&[("bob", "nobody")], &["wall.people.bob", "by their ids", &people[0], "hint:"]);
+    refuses(&[("zoe", "nobody")], &["wall.people.zoe", "there is no such person", "homing user ls"]);
+    let unknown = "usr_00000000000000000000000000";
+    refuses(&[(unknown, "nobody")], &[unknown, "there is no such person"]);
+    if rustix::process::geteuid().is_root() {
+        let shared = [(&*people[0], "nobody"), (&*people[1], "nobody")];
+        refuses(&shared, &["\"nobody\" is the user of", "a user of their own"]);
+    }
 }
 
 #[test]
@@ -204,8 +242,9 @@ fn nothing_is_started_for_several_people_when_the_wall_is_gone() {
 /// Whoever runs us as somebody else than root hears why people cannot have users of their own.
 fn is_refused_without_root() {
     let mut homing = homing();
+    let host = text(&homing.http().get("/api/v1/me").expect(200), "person");
     homing.terminate();
-    std::fs::write(homing.data().join("homing.toml"), USERS).unwrap();
+    std::fs::write(homing.data().join("homing.toml"), users(&[(&host, "nobody")])).unwrap();
     let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
     said.expect(2);
     assert!(
@@ -214,9 +253,6 @@ fn is_refused_without_root() {
         said.err
     );
 }
-
-/// Users that every machine has.
-const USERS: &str = "[wall.people]\nbob = \"nobody\"\neve = \"mail\"\n";
 
 #[test]
 fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_other() {
@@ -229,20 +265,25 @@ fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_oth
     let exe = bin.path().join("homing");
     std::fs::copy(crate::EXE, &exe).unwrap();
     open(bin.path(), 0o755);
-    let homing = Setup::new(&exe).config(USERS).start();
+    let mut homing = Setup::new(&exe).start();
     open(homing.root(), 0o755);
     let log = homing.root().join("agent.log");
     std::fs::write(&log, "").unwrap();
     open(&log, 0o666);
     // Each session works in a directory of its own, below the data directory.
-    let come_in = |name: &str| {
-        let link = crate::people::add(&homing, &[name]);
+    let come_in = |homing: &Homing, name: &str| {
+        let link = crate::people::add(homing, &[name]);
         let code = link.rsplit('/').next().unwrap().trim();
         let signed =
             homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
         Http::new(&homing.http().host, &text(&signed, "secret"))
     };
-    let (bob, eve) = (come_in("bob"), come_in("eve"));
+    let [bob, eve, carl] = ["bob", "eve", "carl"].map(|name| come_in(&homing, name));
+    // Users that every machine has.
+    let config = users(&[(&id_of(&homing, "bob"), "nobody"), (&id_of(&homing, "eve"), "mail")]);
+    homing.terminate();
+    std::fs::write(homing.data().join("homing.toml"), config).unwrap();
+    homing.restart();
     let shell = |who: &Http, name: &str, command: &str| {
         let to = json!({ "conversation": format!("api:own/{name}") });
         who.converse(&to, &format!("!run {command}; echo over"))
@@ -260,7 +301,12 @@ fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_oth
     assert!(said.contains("mail") && said.contains("over"), "{said}");
     assert!(!said.contains(CANARY) && !said.contains("note\n") && !said.contains("root:"), "{said}");
     assert!(!said.contains(homing.http().token.as_str()), "{said}");
-    // Whoever has none runs as the server does; and bob still has what he made.
+    // Whoever has none runs nothing, because it would be as root; only the machine's person does. And bob still has what he
+    // made.
+    let receipt = carl.send(&json!({ "conversation": "api:own/carl" }), "!run id -un");
+    let receipt = carl.until_final(&text(&receipt, "id"));
+    assert_eq!((text(&receipt, "state"), text(&receipt, "why")), ("failed".into(), "refused".into()));
+    assert!(text(&receipt, "notice").contains("[wall.people]"), "{receipt}");
     assert!(self::shell(&homing, "api:own/host", "id -un").contains("root"));
     assert!(shell(&bob, "bob", "cat note").contains(CANARY));
     homing.until_nothing_is_left();

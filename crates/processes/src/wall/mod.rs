@@ -60,8 +60,20 @@ pub struct Wall {
     pub hide: Vec<HiddenPath>,
     /// The home of whoever runs the server. Somebody with a user of their own gets that user's home in its place.
     pub home: PathBuf,
-    /// The operating system's users that people's sessions run as, by handle. Who is not here runs as the server does.
+    /// The operating system's users that people's sessions run as, by the person's id.
     pub people: BTreeMap<String, OsUser>,
+    /// Those who run as the server does although they are not among these.
+    pub unmapped: Unmapped,
+}
+
+/// Those whose sessions may run as the server's own user, by the person's id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Unmapped {
+    /// Everybody for whom no other user is configured.
+    #[default]
+    Anybody,
+    /// Nobody but this person: the server's user is root, and its sessions would be.
+    Only(String),
 }
 
 /// The data directory as it was when the server started, held since.
@@ -153,7 +165,7 @@ pub struct SessionWall {
 pub struct WalledSession<'a> {
     /// The session.
     pub session: SessionId,
-    /// The handle of the person it belongs to.
+    /// The id of the person it belongs to; empty if it is nobody's, as a probe is.
     pub whose: &'a str,
     /// Its directory.
     pub directory: &'a Path,
@@ -164,6 +176,11 @@ pub struct WalledSession<'a> {
 /// Why an agent is not started without a wall, and what to do.
 const MUST: &str = "the wall around agents is not there, and more than one person uses this server: `homing doctor` says \
                     what is missing; `homing up --trust-everyone` goes on without it";
+
+/// Why an agent is not started as root, and what to do.
+const UNMAPPED: &str = "the server runs as root, and no user of this machine is configured for whose session this is: whoever \
+                        runs the server writes one into [wall.people] (`homing user ls` has the ids), or starts it as an \
+                        ordinary user";
 
 impl Wall {
     /// The user that session runs as, if not as we do.
@@ -198,6 +215,7 @@ impl Wall {
         home: &Path,
         locks: &Path,
     ) -> Result<SessionWall, ProcessError> {
+        self.refuse_unmapped(of)?;
         let os_user = self.os_user(of).cloned();
         let (directory, home) = (true_name(of.directory), self.home_name(home));
         let (hide, mut keep) = (self.hidden(of, &home, locks), Vec::new());
@@ -239,6 +257,7 @@ impl Wall {
         of: &WalledSession<'_>,
         locks: &Path,
     ) -> Result<(PathBuf, SessionWall), ProcessError> {
+        self.refuse_unmapped(of)?;
         let no_data = || ProcessError::refused("there is no data directory");
         let data = self.data.as_ref().ok_or_else(no_data)?;
         let os_user = self.os_user(of).cloned();
@@ -261,7 +280,7 @@ impl Wall {
         Ok((own, around))
     }
 
-    /// The handles of those whose sessions have an operating system's user of their own, and an empty one for all others.
+    /// The ids of those whose sessions have an operating system's user of their own, and an empty one for all others.
     pub fn os_users(&self) -> Vec<String> {
         std::iter::once(String::new()).chain(self.people.keys().cloned()).collect()
     }
@@ -272,7 +291,7 @@ impl Wall {
         // Those that are not held are looked up by the supervisor.
         let by_name = |path: &Path| HiddenPath { path: path.to_path_buf(), held: None };
         hide.push(by_name(locks));
-        let others = self.people.iter().filter(|(handle, _)| *handle != of.whose);
+        let others = self.people.iter().filter(|(person, _)| *person != of.whose);
         hide.extend(others.map(|(_, other)| by_name(&other.home)).filter(|other| other.path != home));
         hide.extend(self.data.as_ref().map(DataDirectory::hidden));
         hide
@@ -301,6 +320,18 @@ impl Wall {
             return Err(ProcessError::refused(MUST));
         }
         Ok(SessionWall { kind, data: self.data.clone(), hide, keep, os_user, must })
+    }
+
+    /// Nobody's session runs as the server's user who may not.
+    fn refuse_unmapped(&self, of: &WalledSession<'_>) -> Result<(), ProcessError> {
+        match &self.unmapped {
+            Unmapped::Only(host)
+                if !of.whose.is_empty() && of.whose != host && self.os_user(of).is_none() =>
+            {
+                Err(ProcessError::refused(UNMAPPED))
+            }
+            Unmapped::Only(_) | Unmapped::Anybody => Ok(()),
+        }
     }
 }
 
@@ -428,6 +459,28 @@ mod tests {
         );
         assert!(!here(WallKind::Off, false).unwrap().must);
         assert!(here(WallKind::Auto, true).unwrap().must);
+    }
+
+    #[test]
+    fn nobody_but_the_machines_person_runs_as_root() {
+        let place = tempfile::tempdir().unwrap();
+        let bobs = OsUser { user: "bob".into(), uid: 1, gid: 1, groups: vec![1], home: "/home/bob".into() };
+        let people = BTreeMap::from([("usr_bob".to_owned(), bobs)]);
+        let starts = |unmapped: &Unmapped, whose| {
+            let wall = Wall { people: people.clone(), unmapped: unmapped.clone(), ..Wall::default() };
+            let of = WalledSession { whose, ..session_in(place.path().to_str().unwrap()) };
+            wall.around(&of, Path::new("/home/x"), Path::new("/locks")).map(|around| around.os_user.is_some())
+        };
+        let root = Unmapped::Only("usr_host".to_owned());
+        for (whose, has_own) in [("usr_host", false), ("usr_bob", true), ("", false)] {
+            assert_eq!(starts(&root, whose).unwrap(), has_own, "{whose}");
+        }
+        let why = starts(&root, "usr_eve").unwrap_err();
+        assert!(
+            matches!(why, ProcessError::Refused(_)) && why.to_string().contains("[wall.people]"),
+            "{why:?}"
+        );
+        assert!(!starts(&Unmapped::Anybody, "usr_eve").unwrap());
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl OsUser {
         Ok(Self { user: user.to_owned(), uid, gid, groups, home })
     }
 
+    /// True if both are one and the same to the operating system, which knows numbers and not names.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.uid == other.uid
+    }
+
     /// Gives that user a file or directory of ours.
     pub fn chown(&self, path: &Path) -> io::Result<()> {
         std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent::{Agent, AgentEvent, Launch, Message, Presence, SignIn};
 use anyhow::Result;
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
+use processes::wall::Unmapped;
 use tokio::task::JoinSet;
 
 use super::{Finding, ScratchDir};
@@ -39,7 +40,8 @@ pub(super) async fn look(wanted: AgentChoice<'_>, config: &Config, scratch: &Scr
     };
     // Beside the directories of the turns: agents do not see it.
     let data = scratch.dir.join("data");
-    let made = std::fs::create_dir_all(&data).map_err(Into::into).and_then(|()| Roster::make(config, &data));
+    let make = |()| Roster::make(config, &data, Unmapped::Anybody);
+    let made = std::fs::create_dir_all(&data).map_err(Into::into).and_then(make);
     let roster = match made {
         Ok(roster) => roster,
         Err(error) => return wrong(error),

@@ -10,7 +10,7 @@ use crate::tx::{Oid, SqliteTx, oid, who};
 use kernel::{Moment, OrgId};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{AuditQuery, AuditRow, ChainHead, ChainKey, chain};
+use store::{AuditKeys, AuditQuery, AuditRow, ChainHead, ChainKey, chain};
 
 /// The columns of an entry, in the order in which `entry_row` reads them.
 const ENTRY: &str =
@@ -100,25 +100,19 @@ fn link(
 ) -> Result<(), SqliteError> {
     let number = end.head.number + 1;
     let seal = chain::seal(key, end.head, number, entry);
-    *end = End { head: ChainHead { number, seal }, at: end.at.max(entry.at) };
+    let keys = AuditKeys::of(entry, end.at);
+    *end = End { head: ChainHead { number, seal }, at: keys.at };
     tx.run(
         "INSERT INTO audit_chain (oid, number, entry, seal, at, by, verb) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![oid, int(number), int(entry.entry), seal, int(end.at.0), by, entry.verb],
+        params![oid, int(number), int(entry.entry), seal, int(keys.at.0), by, keys.verb],
     )?;
-    for about in words(entry) {
+    for about in keys.about {
         tx.run(
             "INSERT OR IGNORE INTO audit_about (oid, about, number) VALUES (?1, ?2, ?3)",
             params![oid, about, int(number)],
         )?;
     }
     Ok(())
-}
-
-/// Everything that an entry can be asked for by.
-fn words(entry: &AuditRow) -> BTreeSet<String> {
-    let session = entry.session.map(|session| session.to_string());
-    let subject = entry.subject.iter().flat_map(|subject| subject.split(' ').chain([subject.as_str()]));
-    session.into_iter().chain(subject.map(str::to_owned)).collect()
 }
 
 // Pages.
@@ -238,6 +232,38 @@ pub(crate) fn sealed(
 ) -> Result<Vec<AuditRow>, SqliteError> {
     let Some(oid) = oid(db, org)? else { return Ok(Vec::new()) };
     crate::view::read_all(db, &sealed_sql(), params![oid, int(after), rows(limit)], sealed_row)
+}
+
+pub(crate) fn keys_sql() -> String {
+    format!(
+        "SELECT {ENTRY}, c.number, c.seal, c.at, k.person, c.verb FROM audit_chain c
+         CROSS JOIN audit a ON a.entry = c.entry {NAMES} LEFT JOIN persons k ON k.pid = c.by
+         WHERE c.oid = ?1 AND c.number > ?2 ORDER BY c.number LIMIT ?3"
+    )
+}
+
+pub(crate) const IS_ABOUT: &str = "SELECT 1 FROM audit_about WHERE oid = ?1 AND about = ?2 AND number = ?3";
+
+/// The columns by which sealed entries are found. More words than these find nothing: a page is made of entries that fit.
+pub(crate) fn sealed_keys(
+    db: &Connection,
+    org: OrgId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<AuditKeys>, SqliteError> {
+    let Some(oid) = oid(db, org)? else { return Ok(Vec::new()) };
+    crate::view::read_all(db, &keys_sql(), params![oid, int(after), rows(limit)], |row| {
+        let (entry, columns) = (entry_row(row)?, Columns(row));
+        let number = columns.count(13)?;
+        let mut about = BTreeSet::new();
+        for word in AuditKeys::of(&entry, Moment(0)).about {
+            if db.prepare_cached(IS_ABOUT)?.exists(params![oid, word, int(number)])? {
+                about.insert(word);
+            }
+        }
+        let (at, by, verb) = (columns.moment(15)?, columns.id_maybe(16)?, columns.string(17)?);
+        Ok(AuditKeys { at, by, verb, about })
+    })
 }
 
 pub(crate) fn chain_head(db: &Connection, org: OrgId) -> Result<ChainHead, SqliteError> {

@@ -1,6 +1,6 @@
 //! Query plans: what is not on a page must not cost anything: every list is read from an index in its own order.
 
-use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
+use crate::audit::{self, chain_sql, keys_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
 use crate::files::plan_once;
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
@@ -101,6 +101,8 @@ fn statements() -> Vec<(String, &'static str)> {
         (unsealed_sql("DESC"), "INTEGER PRIMARY KEY"),
         (audit::PLACE.into(), "PRIMARY KEY"),
         (sealed_sql(), "PRIMARY KEY"),
+        (keys_sql(), "PRIMARY KEY"),
+        (audit::IS_ABOUT.into(), "PRIMARY KEY"),
         (chain_sql(audit::ANY), "PRIMARY KEY"),
         (chain_sql(audit::BY), "audit_by"),
         (chain_sql(audit::VERB), "audit_verb"),

@@ -325,6 +325,10 @@ impl AuditLog for SqliteStore {
     fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditRow>> {
         self.ask_reader(move |db| audit::sealed(db, org, after, limit))
     }
+
+    fn sealed_keys(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditKeys>> {
+        self.ask_reader(move |db| audit::sealed_keys(db, org, after, limit))
+    }
     fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead> {
         self.ask_reader(move |db| audit::chain_head(db, org))
     }

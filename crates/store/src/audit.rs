@@ -2,6 +2,7 @@
 
 use crate::{Append, AuditEntry, Trail};
 use kernel::{MessageId, Moment, OrgId, PersonId, Request, SessionId, Subject};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The subject of an audit entry: a session, and the ids or names of what else, with spaces between them.
@@ -83,6 +84,28 @@ pub struct AuditRow {
     pub subject: Option<String>,
     /// A stable code; none if it was done.
     pub refused: Option<String>,
+}
+
+/// The columns by which a sealed entry is found. A backend may keep them beside the entry; an entry that is not found by them
+/// is hidden from whoever asks for a part of the audit, so they are verified with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditKeys {
+    /// The latest moment in the chain up to here.
+    pub at: Moment,
+    pub by: Option<PersonId>,
+    pub verb: String,
+    /// The session's id, the subject, and each word of it.
+    pub about: BTreeSet<String>,
+}
+
+impl AuditKeys {
+    /// Those of an entry, of which no entry before it in the chain is later than this.
+    pub fn of(row: &AuditRow, latest: Moment) -> Self {
+        let session = row.session.map(|session| session.to_string());
+        let subject = row.subject.iter().flat_map(|subject| subject.split(' ').chain([subject.as_str()]));
+        let about = session.into_iter().chain(subject.map(str::to_owned)).collect();
+        Self { at: latest.max(row.at), by: row.by, verb: row.verb.clone(), about }
+    }
 }
 
 impl AuditRow {

@@ -5,7 +5,7 @@
 //! whoever stands between the engine and a store (faults, weather) is a `Wrap`, and sees every call in one place
 //! (`wrap.rs`).
 
-use crate::audit::{AuditQuery, AuditRow};
+use crate::audit::{AuditKeys, AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::log::*;
 use crate::outbox::*;
@@ -271,6 +271,10 @@ ports! {
 
         /// A page of an org's sealed entries in the order of the chain, after a number, for whoever verifies it.
         Read fn sealed(org: OrgId, after: u64, limit: usize) -> Vec<AuditRow>;
+
+        /// The columns by which these entries are found, of the same page: what is missing of them here hides an entry from whoever
+        /// asks for a part.
+        Read fn sealed_keys(org: OrgId, after: u64, limit: usize) -> Vec<AuditKeys>;
 
         /// Where the org's chain ends.
         Read fn chain_head(org: OrgId) -> ChainHead;

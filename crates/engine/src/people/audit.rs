@@ -3,7 +3,8 @@
 use super::change::may;
 use crate::{People, PeopleError};
 use kernel::{Moment, OrgAct, PersonId, Principal};
-use store::{AuditQuery, AuditRow, ChainHead, ChainKey, chain};
+use store::chain::ChainWalk;
+use store::{AuditQuery, AuditRow, ChainHead};
 
 /// Entries that are verified at once.
 const PAGE: usize = 1_000;
@@ -56,21 +57,25 @@ impl People {
         Ok(self.ports.store.audit_page(query).await?)
     }
 
-    /// Makes every seal of the org's chain again and compares. Whoever changed, took out or put in an entry without the
+    /// Makes every seal of the org's chain again and compares, and so with what entries are found by. Whoever changed, took out or put in an entry without the
     /// key cannot have made the seals that follow.
     pub async fn verify_audit(&self, by: &Principal) -> Result<ChainCheck, PeopleError> {
         may(by, OrgAct::Audit)?;
         // What is sealed from here on may be read or not; what was sealed before must be there.
         let end = self.ports.store.chain_head(by.org).await?;
-        let key = self.seal.chain_key();
+        let (key, mut walk) = (self.seal.chain_key(), ChainWalk::default());
         let mut verified = ChainCheck { entries: 0, head: ChainHead::default(), broken: None };
         loop {
             let page = self.ports.store.sealed(by.org, verified.head.number, PAGE).await?;
-            for row in &page {
-                verified.broken = compare(&key, &mut verified.head, row, end);
-                if verified.broken.is_some() {
+            let keys = self.ports.store.sealed_keys(by.org, verified.head.number, PAGE).await?;
+            let keys = keys.iter().map(Some).chain(std::iter::repeat(None));
+            for (row, found_by) in page.iter().zip(keys) {
+                let number = verified.head.number + 1;
+                if let Err(why) = walk.step(&key, row, found_by).and_then(|()| is_end(walk.head(), end)) {
+                    verified.broken = Some(Broken { number, entry: Some(row.entry), why });
                     return Ok(verified);
                 }
+                verified.head = walk.head();
                 verified.entries += 1;
             }
             if page.len() < PAGE {
@@ -85,20 +90,10 @@ impl People {
     }
 }
 
-/// True if the row is the next of the chain; then it is the head.
-fn compare(key: &ChainKey, head: &mut ChainHead, row: &AuditRow, end: ChainHead) -> Option<Broken> {
-    let (number, entry) = (head.number + 1, Some(row.entry));
-    let broken = |why| Some(Broken { number, entry, why });
-    let Some((stored, seal)) = row.sealed else { return broken("it has no seal") };
-    if stored != number {
-        return broken("an entry before this one is missing");
+/// Where the chain has ended it ends with the entry that was the last.
+fn is_end(head: ChainHead, end: ChainHead) -> Result<(), &'static str> {
+    if head.number == end.number && head.seal != end.seal {
+        return Err("it is not the entry with which the chain ended");
     }
-    if chain::seal(key, *head, number, row) != seal {
-        return broken("it was changed, or sealed with another key");
-    }
-    if number == end.number && seal != end.seal {
-        return broken("it is not the entry with which the chain ended");
-    }
-    *head = ChainHead { number, seal };
-    None
+    Ok(())
 }

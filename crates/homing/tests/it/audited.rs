@@ -28,13 +28,15 @@ fn whatever_is_changed_by_hand_is_named() {
 
     let (middle, next) = (chain[4], chain[5]);
     let last = *chain.last().unwrap();
-    let cases: [(&str, String, u64); 10] = [
+    let cases: [(&str, String, u64); 12] = [
         ("another deed", format!("UPDATE audit SET verb = 'view' WHERE entry = {middle}"), 5),
         ("somebody else", format!("UPDATE audit SET by = NULL WHERE entry = {middle}"), 5),
         ("another time", format!("UPDATE audit SET at = at + 1 WHERE entry = {middle}"), 5),
         ("about something else", format!("UPDATE audit SET subject = subject || 'x' WHERE entry = {middle}"), 5),
         ("it was refused", format!("UPDATE audit SET refused = 'not_allowed' WHERE entry = {middle}"), 5),
         ("another seal", format!("UPDATE audit_chain SET seal = zeroblob(32) WHERE entry = {middle}"), 5),
+        ("not found by its deed", format!("UPDATE audit_chain SET verb = 'view' WHERE entry = {middle}"), 5),
+        ("not found by what it is about", "DELETE FROM audit_about WHERE oid = 1 AND number = 5".to_owned(), 5),
         ("taken out", format!("DELETE FROM audit WHERE entry = {middle}"), 5),
         (
             "taken out with its seal",

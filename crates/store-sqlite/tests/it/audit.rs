@@ -4,7 +4,8 @@ use crate::world::*;
 use homing_store_sqlite::SqliteStore;
 use kernel::{Moment, OrgId, PersonId};
 use rusqlite::Connection;
-use store::{AuditEntry, AuditQuery, AuditRow, ChainKey, Trail, chain};
+use store::chain::ChainWalk;
+use store::{AuditEntry, AuditQuery, AuditRow, ChainKey, Trail};
 use store::{AuditLog, Credentials};
 
 const KEY: ChainKey = ChainKey([7; 32]);
@@ -110,16 +111,15 @@ async fn every_page_shows_what_a_look_at_each_entry_would() {
 /// The number of the first entry of a chain that is not as it was sealed, or is not there.
 async fn first_wrong(store: &SqliteStore, org: OrgId) -> Option<u64> {
     let head = store.chain_head(org).await.unwrap();
-    let mut before = store::ChainHead::default();
+    let mut walk = ChainWalk::default();
     let rows: Vec<AuditRow> = store.sealed(org, 0, usize::MAX).await.unwrap();
-    for row in &rows {
-        let (number, seal) = row.sealed.unwrap();
-        if number != before.number + 1 || chain::seal(&KEY, before, number, row) != seal {
-            return Some(before.number + 1);
+    let keys = store.sealed_keys(org, 0, usize::MAX).await.unwrap();
+    for (row, keys) in rows.iter().zip(&keys) {
+        if walk.step(&KEY, row, Some(keys)).is_err() {
+            break;
         }
-        before = store::ChainHead { number, seal };
     }
-    (before != head).then_some(before.number + 1)
+    (walk.head() != head).then_some(walk.head().number + 1)
 }
 
 #[tokio::test]
@@ -135,6 +135,13 @@ async fn whatever_is_changed_by_hand_is_found() {
     assert_eq!(first_wrong(&store, ORG).await, None);
     assert_eq!(first_wrong(&store, ORGS[1]).await, None);
     let last = store.chain_head(ORG).await.unwrap().number;
+    // The first that is about one word.
+    let once = "SELECT min(number) FROM (SELECT number FROM audit_about WHERE oid = 1 GROUP BY number HAVING count(*) = 1)";
+    let about: u32 = Connection::open(dir.path().join("homing.db"))
+        .unwrap()
+        .query_row(once, [], |row| row.get(0))
+        .unwrap();
+    let about = u64::from(about);
     let of = |number: u64| format!("(SELECT entry FROM audit_chain WHERE oid = 1 AND number = {number})");
     let harms = [
         (format!("UPDATE audit SET verb = 'read' WHERE entry = {}", of(5)), 5),
@@ -148,6 +155,12 @@ async fn whatever_is_changed_by_hand_is_found() {
         ("DELETE FROM audit_chain WHERE oid = 1 AND number = 10".to_owned(), 10),
         (format!("DELETE FROM audit_chain WHERE oid = 1 AND number = {last}"), last),
         ("UPDATE audit_chain SET seal = zeroblob(32) WHERE oid = 1 AND number = 11".to_owned(), 11),
+        // By these it is found: whoever changes them hides it.
+        ("UPDATE audit_chain SET verb = 'read' WHERE oid = 1 AND number = 12".to_owned(), 12),
+        ("UPDATE audit_chain SET by = coalesce(by, 0) + 1000 WHERE oid = 1 AND number = 13".to_owned(), 13),
+        ("UPDATE audit_chain SET at = at - 1 WHERE oid = 1 AND number = 14".to_owned(), 14),
+        (format!("DELETE FROM audit_about WHERE oid = 1 AND number = {about}"), about),
+        (format!("UPDATE audit_about SET about = 'other' WHERE oid = 1 AND number = {about}"), about),
     ];
     for (harm, number) in harms {
         let copy = tempfile::tempdir().unwrap();

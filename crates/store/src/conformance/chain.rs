@@ -18,21 +18,22 @@ fn refusal(by: Option<&Principal>, subject: Option<&str>, at: u64) -> AuditEntry
 
 /// The fault in an org's chain, by the number of the first entry that does not fit.
 async fn verify(store: &dyn Store, org: OrgId, key: &ChainKey) -> Result<u64, u64> {
-    let mut head = ChainHead::default();
+    let mut walk = chain::ChainWalk::default();
     loop {
-        let page = store.sealed(org, head.number, 3).await.unwrap();
+        let before = walk.head().number;
+        let page = store.sealed(org, before, 3).await.unwrap();
+        let keys = store.sealed_keys(org, before, 3).await.unwrap();
         if page.is_empty() {
             break;
         }
-        for row in page {
+        assert_eq!(page.len(), keys.len());
+        for (row, keys) in page.iter().zip(&keys) {
             assert_eq!(row.org, org);
-            let (number, seal) = row.sealed.expect("only sealed entries are in the chain");
-            if number != head.number + 1 || seal != chain::seal(key, head, number, &row) {
-                return Err(head.number + 1);
-            }
-            head = ChainHead { number, seal };
+            assert!(row.sealed.is_some(), "only sealed entries are in the chain");
+            walk.step(key, row, Some(keys)).map_err(|_| walk.head().number + 1)?;
         }
     }
+    let head = walk.head();
     if store.chain_head(org).await.unwrap() == head { Ok(head.number) } else { Err(head.number + 1) }
 }
 

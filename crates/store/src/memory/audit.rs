@@ -2,7 +2,7 @@
 
 use super::contents::Contents;
 use crate::*;
-use kernel::{OrgId, Principal};
+use kernel::{Moment, OrgId, Principal};
 
 impl Contents {
     /// Writes down that somebody did something. Every change by somebody ends here: it is one commit of its own.
@@ -50,6 +50,18 @@ impl Contents {
     pub(super) fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Vec<AuditRow> {
         let later = |row: &&AuditRow| row.org == org && row.sealed.is_some_and(|(number, _)| number > after);
         self.audit.iter().filter(later).take(limit).cloned().collect()
+    }
+
+    /// Nothing is kept beside the entries here: each is found by what it says.
+    pub(super) fn sealed_keys(&self, org: OrgId, after: u64, limit: usize) -> Vec<AuditKeys> {
+        let sealed = self.audit.iter().filter(|row| row.org == org && row.sealed.is_some());
+        let mut latest = Moment(0);
+        let keys = sealed.map(|row| {
+            let keys = AuditKeys::of(row, latest);
+            latest = keys.at;
+            keys
+        });
+        keys.skip(after as usize).take(limit).collect()
     }
 
     pub(super) fn tamper(&mut self, entry: u64) {

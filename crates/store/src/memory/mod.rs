@@ -358,6 +358,10 @@ impl AuditLog for MemoryStore {
     fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditRow>> {
         self.step(move |contents| contents.sealed(org, after, limit))
     }
+
+    fn sealed_keys(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditKeys>> {
+        self.step(move |contents| contents.sealed_keys(org, after, limit))
+    }
     fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead> {
         self.step(move |contents| contents.chains.get(&org).copied().unwrap_or_default())
     }

@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Something that somebody did, or was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
-    /// Its own number. It grows; there are gaps, which are the entries of other orgs.
+    /// Its number in the org, which grows by one with each entry.
     pub entry: u64,
     /// Its number in the org's chain; none until it is sealed, which takes about a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use engine::{
     Engine, LocalCluster, Mint, NewOrg, NewPerson, People, Purpose, RootRow, TokenRow, Trace, Wiring,
 };
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
+use processes::wall::Unmapped;
 use rustix::process::DumpableBehavior;
 use server::{BoundServer, Server, Tls, TlsError};
 use sha2::{Digest, Sha256};
@@ -29,7 +30,6 @@ use crate::screen::Screen;
 use crate::seal::FileSeal;
 use crate::system::{MonotonicMint, SystemClock};
 use crate::wall::TriedWall;
-use processes::wall::Unmapped;
 use crate::{system, time};
 
 /// The time between two looks at the files of the certificate.

@@ -14,8 +14,8 @@ use store::{AuditKeys, AuditQuery, AuditRow, ChainHead, ChainKey, chain};
 
 /// The columns of an entry, in the order in which `entry_row` reads them.
 const ENTRY: &str =
-    "a.entry, a.at, o.org, p.person, a.verb, a.door, a.address, a.correlation, a.session, a.subject,
-    a.refused, a.oid, a.by";
+    "a.number, a.at, o.org, p.person, a.verb, a.door, a.address, a.correlation, a.session, a.subject,
+    a.refused, a.oid, a.by, a.entry";
 const NAMES: &str = "JOIN orgs o ON o.oid = a.oid LEFT JOIN persons p ON p.pid = a.by";
 
 fn entry_row(row: &Row<'_>) -> Result<AuditRow, SqliteError> {
@@ -59,13 +59,13 @@ pub(crate) fn seal(tx: &mut SqliteTx, key: &ChainKey, limit: usize) -> Result<us
     let mut query = tx.db().prepare_cached(&unsealed_sql("ASC"))?;
     let mut found = query.query(params![last_sealed(tx.db())?, rows(limit)])?;
     while let Some(row) = found.next()? {
-        let (entry, oid, by) = (entry_row(row)?, row.get(11)?, row.get(12)?);
+        let (entry, oid, by, place) = (entry_row(row)?, row.get(11)?, row.get(12)?, row.get(13)?);
         let end = match ends.entry(oid) {
             std::collections::btree_map::Entry::Occupied(end) => end.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => place.insert(end_of(tx.db(), oid)?),
         };
-        link(tx, key, oid, by, end, &entry)?;
-        (sealed, last) = (sealed + 1, Some(entry.entry));
+        link(tx, key, (oid, by, place), end, &entry)?;
+        (sealed, last) = (sealed + 1, Some(place));
     }
     drop(found);
     drop(query);
@@ -76,7 +76,7 @@ pub(crate) fn seal(tx: &mut SqliteTx, key: &ChainKey, limit: usize) -> Result<us
         )?;
     }
     if let Some(last) = last {
-        tx.run("UPDATE counters SET sealed = ?1", [int(last)])?;
+        tx.run("UPDATE counters SET sealed = ?1", [last])?;
     }
     Ok(sealed)
 }
@@ -89,12 +89,11 @@ fn end_of(db: &Connection, oid: Oid) -> Result<End, SqliteError> {
     Ok(End { head: ChainHead { number: row.count(0)?, seal: row.hash(1)? }, at: row.moment(2)? })
 }
 
-/// Adds one entry to its org's chain, and writes down what it can be found by.
+/// Adds one entry to its org's chain, and writes down what it can be found by. `place` is where the entry is in the file.
 fn link(
     tx: &SqliteTx,
     key: &ChainKey,
-    oid: Oid,
-    by: Option<i64>,
+    (oid, by, place): (Oid, Option<i64>, i64),
     end: &mut End,
     entry: &AuditRow,
 ) -> Result<(), SqliteError> {
@@ -104,7 +103,7 @@ fn link(
     *end = End { head: ChainHead { number, seal }, at: keys.at };
     tx.run(
         "INSERT INTO audit_chain (oid, number, entry, seal, at, by, verb) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![oid, int(number), int(entry.entry), seal, int(keys.at.0), by, keys.verb],
+        params![oid, int(number), place, seal, int(keys.at.0), by, keys.verb],
     )?;
     for about in keys.about {
         tx.run(
@@ -183,15 +182,16 @@ fn gather(
 /// An entry, with its place in the chain if that was read, too.
 fn sealed_row(row: &Row<'_>) -> Result<AuditRow, SqliteError> {
     let entry = entry_row(row)?;
-    if row.as_ref().column_count() <= 13 {
+    if row.as_ref().column_count() <= 14 {
         return Ok(entry);
     }
     let columns = Columns(row);
-    Ok(AuditRow { sealed: Some((columns.count(13)?, columns.hash(14)?)), ..entry })
+    Ok(AuditRow { sealed: Some((columns.count(14)?, columns.hash(15)?)), ..entry })
 }
 
 pub(crate) const PLACE: &str =
-    "SELECT number, entry, at FROM audit_chain WHERE oid = ?1 AND number >= ?2 ORDER BY number LIMIT 1";
+    "SELECT c.number, a.number, c.at FROM audit_chain c CROSS JOIN audit a ON a.entry = c.entry
+    WHERE c.oid = ?1 AND c.number >= ?2 ORDER BY c.number LIMIT 1";
 
 /// The first number of a chain from which on this is so: entries and moments only grow along it.
 fn first_after(
@@ -213,6 +213,21 @@ fn first_after(
         }
     }
     Ok(low)
+}
+
+pub(crate) const LAST_SEALED_OF: &str =
+    "SELECT a.number FROM audit_chain c CROSS JOIN audit a ON a.entry = c.entry
+    WHERE c.oid = ?1 ORDER BY c.number DESC LIMIT 1";
+pub(crate) const LAST_UNSEALED_OF: &str = "SELECT max(number) FROM audit WHERE entry > ?1 AND oid = ?2";
+
+/// The number of an org's last entry; 0 if it has none.
+pub(crate) fn last_number(db: &Connection, oid: Oid) -> Result<i64, SqliteError> {
+    let sealed: Option<i64> =
+        db.prepare_cached(LAST_SEALED_OF)?.query_row([oid], |row| row.get(0)).optional()?;
+    let after = last_sealed(db)?;
+    let unsealed: Option<i64> =
+        db.prepare_cached(LAST_UNSEALED_OF)?.query_row([after, oid], |row| row.get(0))?;
+    Ok(sealed.max(unsealed).unwrap_or(0))
 }
 
 // Verifying.
@@ -254,14 +269,14 @@ pub(crate) fn sealed_keys(
     let Some(oid) = oid(db, org)? else { return Ok(Vec::new()) };
     crate::view::read_all(db, &keys_sql(), params![oid, int(after), rows(limit)], |row| {
         let (entry, columns) = (entry_row(row)?, Columns(row));
-        let number = columns.count(13)?;
+        let number = columns.count(14)?;
         let mut about = BTreeSet::new();
         for word in AuditKeys::of(&entry, Moment(0)).about {
             if db.prepare_cached(IS_ABOUT)?.exists(params![oid, word, int(number)])? {
                 about.insert(word);
             }
         }
-        let (at, by, verb) = (columns.moment(15)?, columns.id_maybe(16)?, columns.string(17)?);
+        let (at, by, verb) = (columns.moment(16)?, columns.id_maybe(17)?, columns.string(18)?);
         Ok(AuditKeys { at, by, verb, about })
     })
 }

@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 8] = [
+const STEPS: [Migration; 9] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -27,6 +27,7 @@ const STEPS: [Migration; 8] = [
     Migration { sql: include_str!("../migrations/0006_keys.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0007_outbox.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0008_made_with.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0009_audit_numbers.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.
@@ -166,6 +167,25 @@ mod tests {
             VALUES (1, 'a:b', 'a', x'05', 'final', 'waiting', 0, 0)";
         assert_eq!(db.execute(insert, []).unwrap(), 1);
         assert!(db.last_insert_rowid() > 9, "a number is never used again");
+    }
+
+    /// Seals are made of these numbers, too.
+    #[test]
+    fn entries_keep_their_numbers_by_the_step_that_lets_each_org_count_its_own() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..8).for_each(|number| take(&mut db, number).unwrap());
+        db.execute_batch(
+            "INSERT INTO audit (entry, at, oid, verb, door, correlation) VALUES
+                (3, 0, 1, 'say', 'test', 'c'), (4, 0, 2, 'say', 'test', 'c'), (7, 0, 1, 'say', 'test', 'c');
+             INSERT INTO audit_chain (oid, number, entry, seal, at, verb) VALUES (1, 1, 3, x'00', 0, 'say');
+             UPDATE counters SET sealed = 3;",
+        )
+        .unwrap();
+        migrate(&mut db, 8).unwrap();
+        let last = |oid| crate::audit::last_number(&db, oid).unwrap();
+        assert_eq!((last(1), last(2), last(3)), (7, 4, 0), "each goes on from its own last one");
+        let kept = "SELECT count(*) FROM audit WHERE number = entry";
+        assert_eq!(db.query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
     }
 
     #[test]

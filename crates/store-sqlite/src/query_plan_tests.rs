@@ -103,6 +103,8 @@ fn statements() -> Vec<(String, &'static str)> {
         (sealed_sql(), "PRIMARY KEY"),
         (keys_sql(), "PRIMARY KEY"),
         (audit::IS_ABOUT.into(), "PRIMARY KEY"),
+        (audit::LAST_SEALED_OF.into(), "PRIMARY KEY"),
+        (audit::LAST_UNSEALED_OF.into(), "INTEGER PRIMARY KEY"),
         (chain_sql(audit::ANY), "PRIMARY KEY"),
         (chain_sql(audit::BY), "audit_by"),
         (chain_sql(audit::VERB), "audit_verb"),

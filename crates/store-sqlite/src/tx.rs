@@ -1,5 +1,6 @@
 //! The transaction that the writer has open: its connection, the numbers that only grow, and the small steps that many changes share.
 
+use crate::audit;
 use crate::columns::{Columns, Id, int};
 use crate::error::SqliteError;
 use crate::way_in;
@@ -40,6 +41,8 @@ pub(crate) struct SqliteTx {
     credentials: HashMap<TokenId, (CredentialRow, Pid)>,
     /// The records that were last read of who may touch a session. It counts while the session's revision is the same.
     records: HashMap<SessionId, (Sid, Record)>,
+    /// The number of the last audit entry of an org.
+    entries: HashMap<Oid, i64>,
     /// Tells whether another connection has written since.
     version: i64,
     tally: Arc<Tally>,
@@ -88,6 +91,7 @@ impl SqliteTx {
             people: HashMap::new(),
             credentials: HashMap::new(),
             records: HashMap::new(),
+            entries: HashMap::new(),
             version: 0,
             tally,
         })
@@ -242,6 +246,20 @@ impl SqliteTx {
     fn forget_all(&mut self) {
         self.forget_people();
         self.records.clear();
+        self.entries.clear();
+    }
+
+    /// The number of the next audit entry of an org. One that is taken back is given again.
+    fn next_entry(&mut self, oid: Oid) -> Result<i64, SqliteError> {
+        let last = match self.entries.get(&oid) {
+            Some(last) => *last,
+            None => audit::last_number(&self.db, oid)?,
+        };
+        if self.entries.len() >= PEOPLE_MAX {
+            self.entries.clear();
+        }
+        self.entries.insert(oid, last + 1);
+        Ok(last + 1)
     }
 
     /// A credential, and whose it is.
@@ -327,7 +345,7 @@ impl SqliteTx {
 
     /// Writes down that somebody did something.
     pub(crate) fn done(
-        &self,
+        &mut self,
         who: PersonRef,
         about: &AuditSubject,
         trail: &Trail,
@@ -337,16 +355,17 @@ impl SqliteTx {
 
     /// Writes down that somebody did something, or was refused it.
     pub(crate) fn put_entry(
-        &self,
+        &mut self,
         who: PersonRef,
         about: &AuditSubject,
         trail: &Trail,
         refused: Option<&'static str>,
     ) -> Result<(), SqliteError> {
         let address = trail.address.map(|address| address.to_string());
+        let number = self.next_entry(who.oid)?;
         self.run(
-            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject, refused)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject, refused, number)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 int(trail.at.0),
                 who.oid,
@@ -358,6 +377,7 @@ impl SqliteTx {
                 about.session.map(Id::stored),
                 about.subject,
                 refused,
+                number,
             ],
         )
         .map(drop)
@@ -372,9 +392,10 @@ impl SqliteTx {
             }
             None => (self.oid_at_first_sight(row.org)?, None),
         };
+        let number = self.next_entry(oid)?;
         self.run(
-            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject, refused)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject, refused, number)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 int(row.at.0),
                 oid,
@@ -386,6 +407,7 @@ impl SqliteTx {
                 row.session.map(Id::stored),
                 row.subject,
                 row.refused,
+                number,
             ],
         )
         .map(drop)

@@ -68,7 +68,7 @@ pub struct AuditQuery {
 /// Something that somebody did, or was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
-    /// Grows with each entry of any org.
+    /// Its number in its org, which counts its own.
     pub entry: u64,
     /// Its number in the org's chain, and its seal; none until it is sealed.
     pub sealed: Option<(u64, [u8; 32])>,

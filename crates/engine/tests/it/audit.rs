@@ -162,7 +162,7 @@ async fn an_entry_that_was_changed_is_named() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let audit = world.engine.people().audit(&world.me, wish()).await.unwrap();
     let row = &audit[2];
-    world.store.tamper(row.entry);
+    world.store.tamper(row.org, row.entry);
     let verified = world.engine.people().verify_audit(&world.me).await.unwrap();
     let broken = verified.broken.unwrap();
     assert_eq!((broken.number, broken.entry), (row.sealed.unwrap().0, Some(row.entry)));

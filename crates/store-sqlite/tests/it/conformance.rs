@@ -37,9 +37,11 @@ impl Fixture for OnDisk {
         self
     }
 
-    async fn tamper(&self, entry: u64) {
-        let changed =
-            self.db().execute("UPDATE audit SET verb = 'tampered' WHERE entry = ?1", [entry as i64]);
+    async fn tamper(&self, org: kernel::OrgId, entry: u64) {
+        let changed = self.db().execute(
+            "UPDATE audit SET verb = 'tampered' WHERE number = ?1 AND oid = (SELECT oid FROM orgs WHERE org = ?2)",
+            rusqlite::params![entry as i64, org.bits().to_be_bytes()],
+        );
         assert_eq!(changed.unwrap(), 1);
     }
 

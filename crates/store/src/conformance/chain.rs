@@ -203,6 +203,29 @@ pub async fn each_org_has_a_chain_of_its_own_without_gaps<F: Fixture>() {
     assert_eq!(store.chain_head(OrgId::from_bits(99)).await.unwrap(), ChainHead::default());
 }
 
+pub async fn each_org_counts_its_own_entries<F: Fixture>() {
+    let mut on = peopled::<F>().await;
+    for n in 1..=6 {
+        let by = if n % 3 == 0 { stranger() } else { me() };
+        say(on.store(), &by, To::New, line(n)).await;
+        if n == 2 {
+            seal_all(on.store()).await;
+        }
+        if n % 2 == 0 {
+            on = on.reopen().await;
+        }
+    }
+    for org in [me().org, stranger().org] {
+        let mut rows = on.store().audit_page(audit_of(org)).await.unwrap();
+        rows.reverse();
+        let numbers: Vec<_> = rows.iter().map(|row| row.entry).collect();
+        assert!(
+            numbers.iter().copied().eq(1..=rows.len() as u64),
+            "those of others are no gaps: {numbers:?}"
+        );
+    }
+}
+
 pub async fn an_entry_is_sealed_once_even_if_two_seal_at_once<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
@@ -224,7 +247,7 @@ pub async fn an_entry_that_was_changed_is_found<F: Fixture>() {
     seal_all(store).await;
     assert_eq!(verify(store, me().org, &KEY).await, Ok(8));
     let row = store.sealed(me().org, 3, 1).await.unwrap().remove(0);
-    on.tamper(row.entry).await;
+    on.tamper(row.org, row.entry).await;
     assert_ne!(store.sealed(me().org, 3, 1).await.unwrap()[0].verb, row.verb, "it was changed");
     assert_eq!(verify(store, me().org, &KEY).await, Err(4));
     assert_eq!(verify(store, stranger().org, &KEY).await, Ok(6), "the others' is untouched");

@@ -42,6 +42,7 @@ pub use time::*;
 pub use tokens::*;
 
 use crate::Store;
+use kernel::OrgId;
 use std::future::Future;
 
 /// Makes stores for the suite, and does what the port has no method for.
@@ -59,7 +60,7 @@ pub trait Fixture: Sized + Send + Sync {
     fn reopen(self) -> impl Future<Output = Self> + Send;
 
     /// Changes the verb of an audit entry behind the port's back, as somebody with the database in their hands could.
-    fn tamper(&self, entry: u64) -> impl Future<Output = ()> + Send;
+    fn tamper(&self, org: OrgId, entry: u64) -> impl Future<Output = ()> + Send;
 
     /// Makes every checkpoint unreadable, or takes it away.
     fn spoil_checkpoints(&self) -> impl Future<Output = ()> + Send;
@@ -281,6 +282,7 @@ macro_rules! conformance {
             what_the_engine_does_by_itself_is_in_the_audit_under_its_own_name,
             the_audit_is_found_by_time_person_verb_and_subject,
             each_org_has_a_chain_of_its_own_without_gaps,
+            each_org_counts_its_own_entries,
             an_entry_is_sealed_once_even_if_two_seal_at_once,
             an_entry_that_was_changed_is_found,
             // import

@@ -23,8 +23,9 @@ impl Contents {
     }
 
     pub(super) fn write_down(&mut self, row: AuditRow) {
-        let entry = self.audit.len() as u64 + 1;
-        self.audit.push(AuditRow { entry, ..row });
+        let last = self.entries.entry(row.org).or_default();
+        *last += 1;
+        self.audit.push(AuditRow { entry: *last, ..row });
     }
 
     pub(super) fn audit_page(&self, query: &AuditQuery) -> Vec<AuditRow> {
@@ -64,8 +65,8 @@ impl Contents {
         keys.skip(after as usize).take(limit).collect()
     }
 
-    pub(super) fn tamper(&mut self, entry: u64) {
-        for row in self.audit.iter_mut().filter(|row| row.entry == entry) {
+    pub(super) fn tamper(&mut self, org: OrgId, entry: u64) {
+        for row in self.audit.iter_mut().filter(|row| (row.org, row.entry) == (org, entry)) {
             row.verb = "tampered".into();
         }
     }

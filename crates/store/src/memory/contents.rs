@@ -55,6 +55,8 @@ pub(super) struct Contents {
     pub(super) audit: Vec<AuditRow>,
     /// Where each org's chain ends.
     pub(super) chains: BTreeMap<OrgId, ChainHead>,
+    /// The number of each org's last audit entry.
+    pub(super) entries: BTreeMap<OrgId, u64>,
     pub(super) gauges: Gauges,
     last_inbox_number: u64,
     pub(super) last_outgoing: u64,
@@ -138,6 +140,7 @@ impl Contents {
             accounts: BTreeMap::new(),
             audit: Vec::new(),
             chains: BTreeMap::new(),
+            entries: BTreeMap::new(),
             gauges: Gauges::default(),
             last_inbox_number: 0,
             last_outgoing: 0,

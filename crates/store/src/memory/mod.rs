@@ -85,8 +85,8 @@ impl MemoryStore {
     }
 
     /// Changes an audit entry behind everybody's back.
-    pub fn tamper(&self, entry: u64) {
-        self.lock().tamper(entry);
+    pub fn tamper(&self, org: OrgId, entry: u64) {
+        self.lock().tamper(org, entry);
     }
 
     /// Takes every checkpoint away.

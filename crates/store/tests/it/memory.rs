@@ -21,8 +21,8 @@ impl Fixture for Memory {
         Self(self.0.reopen())
     }
 
-    async fn tamper(&self, entry: u64) {
-        self.0.tamper(entry);
+    async fn tamper(&self, org: kernel::OrgId, entry: u64) {
+        self.0.tamper(org, entry);
     }
 
     async fn spoil_checkpoints(&self) {

@@ -59,6 +59,13 @@ pub(crate) const COUNTS: &[Count] = &[
         test: 20_000_000,
         nightly: 200_000_000,
     },
+    Count {
+        what: "starts of a wall under which directories are exchanged",
+        variable: "HOMING_EXCHANGES",
+        quick: 100,
+        test: 100,
+        nightly: 1_000,
+    },
     // Where it is set, every run of git is cut in both ways.
     Count {
         what: "moments of a change at which the server ends",

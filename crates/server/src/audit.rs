@@ -86,7 +86,7 @@ fn wish_of(query: AuditQuery, limit: usize) -> ApiResult<AuditWish> {
 
 /// Everything, page after page. The right to it is asked for again with each; whoever has lost it is cut off.
 async fn export(door: SharedDoor, caller: Caller, wish: AuditWish) -> ApiResult<Response> {
-    let permit = stream::permit(&door)?;
+    let permit = stream::permit(&door, caller.by.person)?;
     let wish = AuditWish { limit: LIMIT_MAX, ..wish };
     // The first page before the head is sent: a refusal is an answer, not a broken stream.
     let first = page(&door, &caller, &wish).await?;

@@ -5,13 +5,14 @@ use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::middleware::CredentialCache;
 use crate::oidc::Oidc;
+use crate::places::{NoPlace, Place, Places};
 use crate::rate_limit::RateLimiter;
 use crate::sign_in::Cookies;
-use crate::sign_in_limit::SignInLimiter;
+use crate::sign_in_limit::{SignInLimiter, network_of};
 use engine::Engine;
+use kernel::PersonId;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -36,7 +37,9 @@ pub(crate) struct HttpDoor {
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics: Metrics,
-    streams: AtomicUsize,
+    /// By the network that counts as one caller.
+    pub(crate) connections: Arc<Places<IpAddr>>,
+    pub(crate) streams: Arc<Places<PersonId>>,
     closing: watch::Sender<bool>,
 }
 
@@ -54,7 +57,8 @@ impl HttpDoor {
             cookies: Cookies::new(port),
             oidc: config.oidc.clone().map(Oidc::new).transpose()?,
             metrics: Metrics::new(),
-            streams: AtomicUsize::new(0),
+            connections: Places::new(config.connections_max, config.connections_per_address_max),
+            streams: Places::new(config.streams_max, config.streams_per_person_max),
             closing: watch::Sender::new(false),
             engine,
             config,
@@ -75,25 +79,11 @@ impl HttpDoor {
         }
     }
 
-    /// A place for one more stream, if there is one.
-    pub(crate) fn take_stream(self: &Arc<Self>) -> Option<StreamPermit> {
-        let max = self.config.streams_max;
-        let taken = self
-            .streams
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < max).then_some(open + 1));
-        taken.ok().map(|_| StreamPermit(self.clone()))
-    }
-
-    pub(crate) fn streams_open(&self) -> usize {
-        self.streams.load(Ordering::Relaxed)
-    }
-}
-
-/// One open stream's place; free again when dropped.
-pub(crate) struct StreamPermit(SharedDoor);
-
-impl Drop for StreamPermit {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    /// A place for one more connection from there. Whoever comes through a proxy that we trust is counted by nobody here: the
+    /// proxy speaks for many.
+    pub(crate) fn take_connection(&self, address: IpAddr) -> Result<Place<IpAddr>, NoPlace> {
+        let network = network_of(address);
+        let is_proxy = self.config.trusted_proxies.iter().any(|proxy| proxy.has(address.to_canonical()));
+        if is_proxy { self.connections.take_for_many(network) } else { self.connections.take(network) }
     }
 }

@@ -64,7 +64,7 @@ pub(crate) async fn facts(
     if stream::wanted(&headers) {
         let after = last.unwrap_or(after);
         drop(headers);
-        let permit = stream::permit(&door)?;
+        let permit = stream::permit(&door, caller.by.person)?;
         let follow = door.engine.views().follow(&caller.by, session, after).await?;
         return Ok(match query.readiness {
             Some(true) => stream::respond(&door, permit, follow.with_readiness()),

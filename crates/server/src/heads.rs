@@ -52,7 +52,7 @@ pub(crate) async fn heads(
     if stream::wanted(&headers) {
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
         let at = if last.is_some() { cursor::read_heads(last)? } else { after };
-        let permit = stream::permit(&door)?;
+        let permit = stream::permit(&door, caller.by.person)?;
         // Whoever may not read at all is told so, and not by a stream that ends at once.
         door.engine.views().heads(&caller.by, at, 1).await?;
         let (changes, rights) = (door.engine.views().changes(), door.engine.people().rights());

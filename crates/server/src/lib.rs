@@ -32,6 +32,7 @@ mod orgs;
 mod outbox;
 mod page;
 mod people;
+mod places;
 mod problem;
 mod proxies;
 mod queue;
@@ -95,8 +96,12 @@ pub struct ServerConfig {
     pub sign_ins_per_minute: u32,
     /// Connections at once; further ones wait to be accepted.
     pub connections_max: usize,
+    /// Those of one address, of IPv6 of one /64; further ones are refused. 0 is no bound of its own. A trusted proxy has none.
+    pub connections_per_address_max: usize,
     /// Streams at once; further ones are refused.
     pub streams_max: usize,
+    /// Those of one person. 0 is no bound of its own.
+    pub streams_per_person_max: usize,
     /// The longest a peer may take to agree on encryption.
     pub handshake_max: Duration,
     /// The longest a peer may take to send a request's head, and a connection may be idle.
@@ -127,7 +132,9 @@ impl ServerConfig {
             strangers_per_second: 20,
             sign_ins_per_minute: 10,
             connections_max: 8_192,
+            connections_per_address_max: 2_048,
             streams_max: 4_096,
+            streams_per_person_max: 1_024,
             handshake_max: Duration::from_secs(10),
             head_max: Duration::from_secs(30),
             body_max: Duration::from_secs(30),

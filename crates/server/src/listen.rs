@@ -2,11 +2,13 @@
 
 use crate::ServerConfig;
 use crate::door::{HttpDoor, SharedDoor};
+use crate::places::Place;
 use crate::proxies::Peer;
 use crate::tls::Tls;
 use api::{Code, Problem};
 use axum::{Extension, Router};
 use engine::{Engine, PeopleError, Trace};
+use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,6 +20,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
@@ -37,6 +40,9 @@ const TLS_BUFFER_BYTES_MAX: usize = 16 * 1024;
 const HANDSHAKE: u8 = 0x16;
 /// The bytes that we still take from somebody who speaks unencrypted, so that they can read our answer.
 const PLAIN_BYTES_MAX: u64 = 64 * 1024;
+/// Connections that are told at once that they are too many, and how long that may take.
+const FAREWELLS_MAX: usize = 64;
+const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 /// The pause after the system could not accept a connection, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -95,14 +101,18 @@ impl BoundServer {
         let Self { door, listener, router, .. } = self;
         let mut shutdown = pin!(shutdown);
         let mut connections = JoinSet::new();
+        let farewells = Arc::new(Semaphore::new(FAREWELLS_MAX));
         loop {
-            let room = connections.len() < door.config.connections_max;
+            let room = door.connections.count() < door.config.connections_max;
             tokio::select! {
                 () = &mut shutdown => break,
                 accepted = listener.accept(), if room => match accepted {
-                    Ok((stream, address)) => {
-                        connections.spawn(talk(door.clone(), stream, address, router.clone()));
-                    }
+                    Ok((stream, address)) => match door.take_connection(address.ip()) {
+                        Ok(place) => {
+                            connections.spawn(talk(door.clone(), stream, address, router.clone(), place));
+                        }
+                        Err(_) => turn_away(&door, &farewells, stream),
+                    },
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -132,7 +142,38 @@ pub fn url_of(mut address: SocketAddr, is_encrypted: bool) -> String {
     format!("{scheme}://{address}")
 }
 
-async fn talk(door: SharedDoor, stream: TcpStream, address: SocketAddr, router: Router) {
+/// Tells somebody who has too many connections already, unless too many are being told: then they just end.
+fn turn_away(door: &SharedDoor, farewells: &Arc<Semaphore>, mut stream: TcpStream) {
+    let is_plain = door.config.tls.is_none();
+    let Ok(place) = farewells.clone().try_acquire_owned() else { return };
+    tokio::spawn(async move {
+        let _place = place;
+        let telling = async {
+            if is_plain {
+                stream.write_all(&answer_of(&too_many_connections())).await?;
+                stream.shutdown().await?;
+                // What is unread when we close would take our answer back.
+                tokio::io::copy(&mut stream.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
+            }
+            io::Result::Ok(())
+        };
+        // Whoever does not listen has heard enough.
+        let _ = tokio::time::timeout(FAREWELL_WAIT, telling).await;
+    });
+}
+
+fn too_many_connections() -> Problem {
+    let detail = "your address has as many connections open as one may (limits.connections_per_address_max)";
+    Problem::new(Code::TooManyRequests, detail)
+}
+
+async fn talk(
+    door: SharedDoor,
+    stream: TcpStream,
+    address: SocketAddr,
+    router: Router,
+    _place: Place<IpAddr>,
+) {
     // Small answers should not wait for company; if that cannot be had, they do.
     let _ = stream.set_nodelay(true);
     let stream = StallTimeoutStream { stream, stall_max: door.config.stall_max, stalled: None };
@@ -161,7 +202,7 @@ async fn shake_hands(
         return Ok(None);
     }
     if first != [HANDSHAKE] {
-        stream.write_all(&use_https()).await?;
+        stream.write_all(&answer_of(&use_https())).await?;
         stream.shutdown().await?;
         // What is unread when we close would take our answer back.
         tokio::io::copy(&mut stream.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
@@ -173,13 +214,21 @@ async fn shake_hands(
     shaking.await.map(Some)
 }
 
-fn use_https() -> Vec<u8> {
-    let problem =
-        Problem::new(Code::NeedsTls, "this server speaks TLS here, and the request was not encrypted");
-    let body = serde_json::to_vec(&problem).unwrap_or_default();
+fn use_https() -> Problem {
+    Problem::new(Code::NeedsTls, "this server speaks TLS here, and the request was not encrypted")
+}
+
+/// A whole answer, for somebody with whom we do not speak HTTP any further.
+fn answer_of(problem: &Problem) -> Vec<u8> {
+    let body = serde_json::to_vec(problem).unwrap_or_default();
     let head = format!(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: {}\r\n\
+        "HTTP/1.1 {} {}\r\nContent-Type: application/problem+json\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+        problem.status,
+        StatusCode::from_u16(problem.status)
+            .ok()
+            .and_then(|status| status.canonical_reason())
+            .unwrap_or("No"),
         body.len()
     );
     [head.into_bytes(), body].concat()

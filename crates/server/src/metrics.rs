@@ -31,7 +31,10 @@ pub(crate) struct Metrics {
 struct Gauges {
     memory: Gauge,
     kept: Gauge,
+    connections: Gauge,
+    connections_refused: Gauge,
     streams: Gauge,
+    streams_refused: Gauge,
     commits: Gauge,
     changes: Gauge,
     fenced: Gauge,
@@ -51,7 +54,14 @@ impl Metrics {
         let gauges = [
             ("process_resident_memory_bytes", "Memory of this process", &now.memory),
             ("kept_sessions", "Sessions being kept right now", &now.kept),
+            ("http_connections", "Connections open right now", &now.connections),
+            (
+                "http_connections_refused",
+                "Connections for which there was no place",
+                &now.connections_refused,
+            ),
             ("http_streams", "Streams open right now", &now.streams),
+            ("http_streams_refused", "Streams for which there was no place", &now.streams_refused),
             ("store_commits", "Commits that reached the disk since the start", &now.commits),
             ("store_changes", "Changes in those commits", &now.changes),
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
@@ -76,7 +86,10 @@ impl Metrics {
         let store = door.engine.gauges();
         self.now.memory.set(resident_bytes());
         self.now.kept.set(small(door.engine.kept() as u64));
-        self.now.streams.set(small(door.streams_open() as u64));
+        self.now.connections.set(small(door.connections.count() as u64));
+        self.now.connections_refused.set(small(door.connections.refused()));
+        self.now.streams.set(small(door.streams.count() as u64));
+        self.now.streams_refused.set(small(door.streams.refused()));
         self.now.commits.set(small(store.commits));
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));

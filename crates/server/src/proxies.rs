@@ -84,7 +84,7 @@ pub struct Network {
 }
 
 impl Network {
-    fn has(&self, address: IpAddr) -> bool {
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
         match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 same_start(first.to_bits().into(), address.to_bits().into(), 32 - self.bits)

@@ -1,6 +1,7 @@
 //! Event streams: ready-made frames, comments in the silence, a clean end.
 
-use crate::door::{SharedDoor, StreamPermit};
+use crate::door::SharedDoor;
+use crate::places::{NoPlace, Place};
 use crate::problem::{ApiError, ApiResult};
 use api::Code;
 use axum::body::Body;
@@ -8,6 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
+use kernel::PersonId;
 use std::convert::Infallible;
 use std::pin::Pin;
 
@@ -27,7 +29,7 @@ struct EventStream<S> {
     hello: Option<Bytes>,
     door: SharedDoor,
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _permit: StreamPermit,
+    _permit: Place<PersonId>,
 }
 
 /// True if the caller wants a stream.
@@ -44,14 +46,17 @@ pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     })
 }
 
-/// Takes a place for a stream. Before anything is read for it.
-pub(crate) fn permit(door: &SharedDoor) -> ApiResult<StreamPermit> {
-    let full = || ApiError::new(Code::TooManyStreams, "as many streams are open as there may be");
-    door.take_stream().ok_or_else(full)
+/// Takes a place for a stream of that person. Before anything is read for it.
+pub(crate) fn permit(door: &SharedDoor, person: PersonId) -> ApiResult<Place<PersonId>> {
+    let words = |no| match no {
+        NoPlace::Full => "as many streams are open as there may be (limits.streams_max)",
+        NoPlace::Own => "you have as many streams open as one person may (limits.streams_per_person_max)",
+    };
+    door.streams.take(person).map_err(|no| ApiError::new(Code::TooManyStreams, words(no)))
 }
 
 /// The stream itself.
-pub(crate) fn respond(door: &SharedDoor, permit: StreamPermit, source: impl FrameSource) -> Response {
+pub(crate) fn respond(door: &SharedDoor, permit: Place<PersonId>, source: impl FrameSource) -> Response {
     let flow = EventStream {
         source,
         hello: Some(Bytes::from_static(HELLO)),

@@ -114,6 +114,10 @@ struct Limits {
     requests_per_second: u32,
     strangers_per_second: u32,
     sign_ins_per_minute: u32,
+    connections_max: u32,
+    connections_per_address_max: u32,
+    streams_max: u32,
+    streams_per_person_max: u32,
     open_max: u32,
     org_open_max: u32,
     awake_max: u32,
@@ -299,6 +303,8 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         let (limits, policy) = (&self.limits, &self.policy);
         let counts = [
+            ("limits.connections_max", u64::from(limits.connections_max)),
+            ("limits.streams_max", u64::from(limits.streams_max)),
             ("limits.open_max", u64::from(limits.open_max)),
             ("limits.org_open_max", u64::from(limits.org_open_max)),
             ("limits.awake_max", u64::from(limits.awake_max)),
@@ -329,6 +335,10 @@ impl Config {
             requests_per_second: self.limits.requests_per_second,
             strangers_per_second: self.limits.strangers_per_second,
             sign_ins_per_minute: self.limits.sign_ins_per_minute,
+            connections_max: self.limits.connections_max as usize,
+            connections_per_address_max: self.limits.connections_per_address_max as usize,
+            streams_max: self.limits.streams_max as usize,
+            streams_per_person_max: self.limits.streams_per_person_max as usize,
             oidc: self.oidc().unwrap_or_default(),
             ..server::ServerConfig::new(&self.listen, owner)
         }

@@ -195,6 +195,58 @@ async fn there_are_only_so_many_streams_and_a_closed_one_frees_its_place() {
 }
 
 #[tokio::test]
+async fn one_person_with_many_streams_shuts_nobody_out() {
+    let set_up = |config: &mut server::ServerConfig| {
+        config.streams_max = 8;
+        config.streams_per_person_max = 2;
+    };
+    let world = World::with(Default::default(), set_up).await;
+    let _both = [opened(&world, "/api/v1/facts").await, opened(&world, "/api/v1/facts").await];
+    let refused = read(&world, "/api/v1/facts", "", "\"status\"").await;
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    assert!(refused.contains("too_many_streams") && refused.contains("streams_per_person_max"), "{refused}");
+    let bob = world.let_in("bob", kernel::Role::Member).await;
+    let answer = world.http.get(format!("{}/api/v1/facts", world.url)).bearer_auth(&bob.token);
+    let answer = answer.header("accept", "text/event-stream").send().await.unwrap();
+    assert_eq!(answer.status(), 200, "somebody else has places of their own");
+    let figures = world.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    assert!(
+        figures.contains("homing_http_streams 3\n") && figures.contains("homing_http_streams_refused 1\n"),
+        "{figures}"
+    );
+}
+
+#[tokio::test]
+async fn one_address_with_many_connections_shuts_nobody_out() {
+    let world = World::with(Default::default(), |config| config.connections_per_address_max = 4).await;
+    let from = async |address: &str| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+        let mut stream = socket.connect(world.host().parse().unwrap()).await.unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", world.host());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        (stream, String::from_utf8_lossy(&head).into_owned())
+    };
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        let (stream, head) = from("127.0.0.2").await;
+        assert_eq!(head, "HTTP/1.1 200");
+        idle.push(stream);
+    }
+    let (mut stream, head) = from("127.0.0.2").await;
+    assert_eq!(head, "HTTP/1.1 429");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("too_many_requests") && rest.contains("connections_per_address_max"), "{rest}");
+    assert_eq!(from("127.0.0.3").await.1, "HTTP/1.1 200", "another address has places of its own");
+    idle.clear();
+    let free = async { while from("127.0.0.2").await.1 != "HTTP/1.1 200" {} };
+    tokio::time::timeout(Duration::from_secs(20), free).await.expect("a closed one frees its place");
+}
+
+#[tokio::test]
 async fn a_reader_that_takes_nothing_is_cut_off_and_the_others_hear_everything() {
     let set_up = |config: &mut server::ServerConfig| config.stall_max = Duration::from_millis(500);
     let world = World::with(Default::default(), set_up).await;

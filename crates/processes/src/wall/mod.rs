@@ -267,7 +267,9 @@ impl Wall {
             None => all,
         };
         own_directory(&data.within(&own), os_user.as_ref())?;
-        own_directory(&data.within(&worktrees), None)?;
+        for path in [worktrees.as_path(), locks] {
+            own_directory(&data.within(path), None)?;
+        }
         if !self.people.is_empty() {
             // Each user makes worktrees there, and neither lists nor removes those of others. Nobody comes here who does not
             // work behind such a wall.

@@ -324,7 +324,9 @@ fn an_undo_goes_on_from_every_run_of_git() {
         eventually("it is undone", || (yard.count("undone") > before).then_some(()));
         assert_eq!(yard.count("undone"), before + 1, "once");
         assert_eq!(yard.count("errand_failed"), 0);
-        assert_eq!(yard.read("kept.txt"), "one\ntwo\n");
+        let told = || yard.facts().into_iter().rev().take(20).collect::<Vec<_>>();
+        let status = || yard.git(&["status", "--porcelain"]);
+        assert_eq!(yard.read("kept.txt"), "one\ntwo\n", "{point:?}, {was_cut}, {}: {:?}", status(), told());
         assert_eq!(yard.read("own.txt"), format!("own {turn}"));
         assert_eq!(yard.git(&["status", "--porcelain"]), "?? own.txt");
         yard.goes_on_in(&home);

@@ -255,7 +255,9 @@ impl GitCall {
         command.env("HOME", &self.runner.home).env("XDG_CONFIG_HOME", &self.runner.home);
         command.env("GIT_DIR", &self.git_dir);
         if let Some(work_tree) = &self.work_tree {
-            command.env("GIT_WORK_TREE", work_tree);
+            // Its names are looked up from there, too, when an index is written: what was changed in the index's own second
+            // has to be looked into.
+            command.env("GIT_WORK_TREE", work_tree).arg("-C").arg(work_tree);
         }
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);

@@ -8,7 +8,7 @@
 //! has changed.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -165,25 +165,50 @@ pub(super) fn key(path: &Path) -> String {
     format!("{hash:032x}")
 }
 
-/// Writes a file so that it is there whole or not at all, and on the disk. Whoever looks at a working tree does not hold
-/// it, so two may write the same file at once: each writes one of its own beside it, and the last one stays.
+/// Writes a file so that it is there whole or not at all, and on the disk.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    write_beside(path, bytes, true)
+}
+
+/// Writes a file so that it is there whole or not at all. It only saves time, so it need not survive a power cut.
+pub(super) fn write_note(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    write_beside(path, bytes, false)
+}
+
+/// Whoever looks at a working tree does not hold it, so two may write the same file at once: each writes one of its own
+/// beside it, and the last one stays.
+fn write_beside(path: &Path, bytes: &[u8], is_durable: bool) -> Result<(), GitError> {
     let beside = path.with_extension(format!("{}.{UNFINISHED}", uuid::Uuid::now_v7().simple()));
     let write = || {
         let mut file = File::create(&beside)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
+        if is_durable {
+            file.sync_all()?;
+        }
         fs::rename(&beside, path)?;
-        match path.parent() {
+        match path.parent().filter(|_| is_durable) {
             Some(parent) => File::open(parent)?.sync_all(),
             None => Ok(()),
         }
     };
-    let wrote: std::io::Result<()> = write();
+    let wrote: io::Result<()> = write();
     if wrote.is_err() {
         let _ = fs::remove_file(&beside); // If it stays, it goes with what is left of the killed.
     }
     wrote.map_err(GitError::disk(path))
+}
+
+/// Copies an index with the time at which it was written. Git looks into files that are as young as their index, and takes the
+/// others for what their times and sizes say: with a copy that is younger than the index it is of, a file that was changed in
+/// the index's own second, to the same size, would be one of the others.
+pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
+    let copy = || {
+        let mut source = File::open(from)?;
+        let mut target = File::create(to)?;
+        io::copy(&mut source, &mut target)?;
+        target.set_modified(source.metadata()?.modified()?)
+    };
+    copy().map_err(GitError::disk(to))
 }
 
 /// Removes a directory of ours with everything in it; it need not be there. Links in it are removed, not followed.
@@ -191,7 +216,7 @@ pub(super) fn remove_tree(path: &Path) -> Result<(), GitError> {
     for is_again in [false, true] {
         match fs::remove_dir_all(path) {
             Ok(()) => return Ok(()),
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(why) if is_again => return Err(GitError::disk(path)(why)),
             // Directories that were closed by their mode are opened, once.
             Err(_) => open_directories(path),

@@ -18,7 +18,7 @@ use super::error::GitError;
 use super::leftovers::remove_lock_of;
 use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
 use super::repository::{Repository, bytes_path};
-use super::shadow::ShadowRepository;
+use super::shadow::{ShadowRepository, copy_index, write_note};
 use super::{Git, blocking};
 
 /// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
@@ -185,8 +185,7 @@ impl Git {
         let ours = look_at(&shadow.raw.join("index"));
         let last = LastSnapshot { reference, commit, tree, staged: told.staged, index, ours };
         let text = serde_json::to_vec(&last).unwrap_or_default();
-        let path = shadow.dir.join("last.json");
-        fs::write(&path, text).map_err(GitError::disk(&path))?;
+        write_note(&shadow.dir.join("last.json"), &text)?;
         let LastSnapshot { reference, commit, tree, .. } = last;
         Ok(Snapshot { repository: repository.common.clone(), reference, commit, tree })
     }
@@ -232,9 +231,11 @@ impl Git {
         }
         let copy = shadow.plain.join("index.copy");
         let _ = fs::remove_file(&copy);
-        let has_index = look.is_some() && fs::copy(&real, &copy).is_ok();
+        let has_index = look.is_some() && copy_index(&real, &copy).is_ok();
         let staged = match has_index {
-            true => Some(self.staged(shadow, &copy, is_durable).await.map_err(broken_index(&real))?),
+            true => {
+                Some(self.staged(repository, shadow, &copy, is_durable).await.map_err(broken_index(&real))?)
+            }
             false => None,
         };
         let entries = if has_index { self.entries(shadow, &copy).await? } else { Vec::new() };
@@ -251,7 +252,7 @@ impl Git {
         // Ours is not there, or of no use: theirs will do, unless it is not about bytes.
         let _ = fs::remove_file(&index);
         if has_index && is_about_bytes(repository, &entries) {
-            fs::copy(&copy, &index).map_err(GitError::disk(&index))?;
+            copy_index(&copy, &index)?;
             if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), None, is_durable).await? {
                 return Ok((tree, staged, look));
             }
@@ -305,7 +306,8 @@ impl Git {
             let add = self.raw(shadow, "update-index").words(["--add", "--replace", "-z", "--stdin"]);
             add.work_tree(top).index(&index).durable(is_durable).say(nested).said().await?;
         }
-        let said = self.raw(shadow, "write-tree").index(&index).durable(is_durable).said().await?;
+        let write = self.raw(shadow, "write-tree").work_tree(top).index(&index).durable(is_durable);
+        let said = write.said().await?;
         let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
         Ok((said.code == Some(0) && is_object_id(&tree)).then_some(tree))
     }
@@ -319,11 +321,13 @@ impl Git {
 
     async fn staged(
         &self,
+        repository: &Repository,
         shadow: &ShadowRepository,
         index: &Path,
         is_durable: bool,
     ) -> Result<Staged, GitError> {
-        let said = self.plain(shadow, "write-tree").index(index).durable(is_durable).said().await?;
+        let write = self.plain(shadow, "write-tree").work_tree(&repository.top).index(index);
+        let said = write.durable(is_durable).said().await?;
         if said.code == Some(0) {
             return Ok(Staged::Tree(String::from_utf8_lossy(&said.out).trim_end().to_owned()));
         }

@@ -17,7 +17,7 @@ use super::directory_handle::DirectoryHandle;
 use super::error::{GitError, UndoError};
 use super::names::SnapshotName;
 use super::repository::{Repository, open_plain};
-use super::shadow::{ShadowRepository, write_whole};
+use super::shadow::{ShadowRepository, copy_index, write_whole};
 use super::snapshot::{Snapshot, SnapshotExtras, path_of};
 
 /// A file cut short by a kill is looked at up to this size.
@@ -134,7 +134,7 @@ impl Git {
     /// The tree of the last snapshot, with the files that the turn changed as they were before it.
     async fn with_before(&self, shadow: &ShadowRepository, turn: &PathChanges) -> Result<String, GitError> {
         let (index, target) = (shadow.raw.join("index"), shadow.raw.join("index.undo"));
-        fs::copy(&index, &target).map_err(GitError::disk(&target))?;
+        copy_index(&index, &target)?;
         let mut lines = Vec::new();
         // What goes comes first: a file may stand where a directory has to be.
         let gone_first = turn.iter().filter(|(_, step)| !step.before.is_there());

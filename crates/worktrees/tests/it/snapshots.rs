@@ -220,3 +220,24 @@ async fn a_repository_around_the_data_directory_is_no_sessions() {
     let chosen = yard.repository.join("sub");
     assert_eq!(git.root_of(&chosen).unwrap().as_deref(), Some(yard.repository.as_path()));
 }
+
+/// Git looks at seconds, and into a file that is as young as its index. A copy of the index must not look younger than it is.
+#[tokio::test]
+async fn a_file_that_was_changed_in_the_second_of_its_index_is_seen_later() {
+    let yard = Yard::new();
+    next_second().await;
+    yard.write("a.txt", "first");
+    yard.plain(&["add", "a.txt"]);
+    yard.write("a.txt", "other");
+    next_second().await;
+    let taken = yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap();
+    assert_eq!(yard.plain(&["show", &format!("{}:a.txt", taken.unwrap().commit)]), "other");
+}
+
+/// The next second has begun, for files too: their times come from a clock that lags a few milliseconds behind.
+async fn next_second() {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    tokio::time::sleep(Duration::from_millis(1_050) - Duration::from_nanos(since.subsec_nanos().into()))
+        .await;
+}

@@ -1,4 +1,4 @@
-//! The engine's port `Trees`, by git.
+//! The worktrees, snapshots and files of sessions, by git: what a ground worker does when it is asked.
 //!
 //! A worktree belongs to the session that made it: two sessions that call theirs the same have two. Nothing is done in a
 //! directory that is not what it is called (`session_directory`); what was seen in one that was swapped meanwhile is not told.
@@ -12,8 +12,7 @@ use crate::git::{
     plain_files,
 };
 use engine::{
-    EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoneTurn,
+    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoneTurn,
 };
 use kernel::{NewWorktree, SessionId, Turn};
 
@@ -113,7 +112,7 @@ fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, Tre
 }
 
 impl GitTrees {
-    async fn enter(
+    pub(crate) async fn enter(
         &self,
         session: SessionId,
         directory: String,
@@ -159,7 +158,7 @@ impl GitTrees {
         }
     }
 
-    async fn fork(
+    pub(crate) async fn fork(
         &self,
         session: SessionId,
         directory: String,
@@ -181,10 +180,10 @@ impl GitTrees {
 
     /// Once a turn is over, nothing is before it any more: whoever looks then is late, on a node that was replaced, and must not
     /// make what the turn did look as if it had been there.
-    async fn remember(
+    pub(crate) async fn remember(
         &self,
-        directory: String,
         session: SessionId,
+        directory: String,
         turn: Turn,
         side: Side,
     ) -> Result<bool, TreesError> {
@@ -198,10 +197,10 @@ impl GitTrees {
         Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
     }
 
-    async fn changes(
+    pub(crate) async fn changes(
         &self,
-        directory: String,
         session: SessionId,
+        directory: String,
         turn: Turn,
     ) -> Result<Option<TreeChanges>, TreesError> {
         let held = self.directories.hold(&directory)?;
@@ -236,10 +235,10 @@ impl GitTrees {
         })
     }
 
-    async fn touched(
+    pub(crate) async fn touched(
         &self,
-        directory: String,
         session: SessionId,
+        directory: String,
         turn: Turn,
     ) -> Result<Vec<String>, TreesError> {
         let held = self.directories.hold(&directory)?;
@@ -249,10 +248,10 @@ impl GitTrees {
         Ok(held.recheck(touched.into_iter().map(shown).collect())?)
     }
 
-    async fn undo(
+    pub(crate) async fn undo(
         &self,
-        directory: String,
         session: SessionId,
+        directory: String,
         turn: Turn,
     ) -> Result<UndoneTurn, TreesError> {
         let held = self.directories.hold(&directory)?;
@@ -270,14 +269,18 @@ impl GitTrees {
         Ok(UndoneTurn { files: undone.files.into_iter().map(shown).collect() })
     }
 
-    async fn look(&self, session: SessionId, name: String) -> Result<Option<TreeSeen>, TreesError> {
+    pub(crate) async fn look(
+        &self,
+        session: SessionId,
+        name: String,
+    ) -> Result<Option<TreeSeen>, TreesError> {
         // What cannot be a name is nobody's.
         let Ok(full) = WorktreeName::of(session, &name) else { return Ok(None) };
         let seen = self.git.look(&full).await.map_err(tree_error)?;
         Ok(seen.filter(|seen| seen.session == Some(session)).map(|seen| seen_form(session, name, seen)))
     }
 
-    async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, TreesError> {
+    pub(crate) async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, TreesError> {
         let full = name_of(session, &name)?;
         let snapshot = SnapshotName { session, turn: 0, moment: SnapshotMoment::Removed };
         let gone = self.git.remove(&full, &snapshot).await.map_err(tree_error)?;
@@ -287,7 +290,7 @@ impl GitTrees {
         removed.ok_or_else(|| refused(format!("it is gone, and kept as {}", gone.snapshot.reference)))
     }
 
-    async fn restore(&self, wanted: RemovedTree) -> Result<EnteredTree, TreesError> {
+    pub(crate) async fn restore(&self, wanted: RemovedTree) -> Result<EnteredTree, TreesError> {
         let full = name_of(wanted.session, &wanted.name)?;
         let removed = self.git.removed().map_err(tree_error)?;
         let mut removed = removed.into_iter();
@@ -296,6 +299,24 @@ impl GitTrees {
             .ok_or_else(|| refused(format!("nothing is kept as {}", wanted.reference)))?;
         let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
         entered_form(&wanted.name, entered.map_err(tree_error)?)
+    }
+
+    /// Forgets what was kept of removed worktrees for longer than that.
+    pub(crate) async fn sweep(&self, age: Duration) -> Result<usize, TreesError> {
+        self.git.sweep(age).await.map(|gone| gone.len()).map_err(tree_error)
+    }
+
+    pub(crate) async fn files(&self, directory: String, count_max: usize) -> Result<TreeFiles, TreesError> {
+        let held = self.directories.hold(&directory)?;
+        // A session's own directory is made when it is first needed.
+        if !held.path().is_dir() {
+            return Ok(TreeFiles::default());
+        }
+        let files = match self.git.files(held.path(), count_max).await.map_err(tree_error)? {
+            Some(files) => files,
+            None => plain_files(held.path(), count_max).await.map_err(tree_error)?,
+        };
+        Ok(held.recheck(files_form(files))?)
     }
 }
 
@@ -378,115 +399,6 @@ pub(crate) fn worktrees_removed(data: &Path) -> Result<Vec<RemovedTree>, TreesEr
     Ok(removed)
 }
 
-impl Trees for GitTrees {
-    fn enter(
-        &self,
-        of: OwnedSession,
-        directory: String,
-        new: NewWorktree,
-    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::enter(self, of.session, directory, new))
-    }
-
-    fn remember(
-        &self,
-        of: OwnedSession,
-        directory: &str,
-        turn: Turn,
-        side: Side,
-    ) -> TreeReply<'_, Result<bool, TreesError>> {
-        Box::pin(Self::remember(self, directory.to_owned(), of.session, turn, side))
-    }
-
-    fn changes(
-        &self,
-        of: OwnedSession,
-        directory: &str,
-        turn: Turn,
-    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
-        Box::pin(Self::changes(self, directory.to_owned(), of.session, turn))
-    }
-
-    fn touched(
-        &self,
-        of: OwnedSession,
-        directory: &str,
-        turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
-        Box::pin(Self::touched(self, directory.to_owned(), of.session, turn))
-    }
-
-    fn undo(
-        &self,
-        of: OwnedSession,
-        directory: &str,
-        turn: Turn,
-    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
-        Box::pin(Self::undo(self, directory.to_owned(), of.session, turn))
-    }
-
-    fn fork(
-        &self,
-        of: OwnedSession,
-        directory: String,
-        new: NewWorktree,
-        origin: SessionId,
-        turn: Turn,
-    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::fork(self, of.session, directory, new, origin, turn))
-    }
-
-    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
-        Box::pin(Self::look(self, of.session, name.to_owned()))
-    }
-
-    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
-        let removed = self.git.removed().map_err(tree_error);
-        Box::pin(async move { Ok(removed?.into_iter().filter_map(removed_form).collect()) })
-    }
-
-    fn remove(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
-        Box::pin(Self::remove(self, of.session, name.to_owned()))
-    }
-
-    fn restore(
-        &self,
-        _: OwnedSession,
-        removed: RemovedTree,
-    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::restore(self, removed))
-    }
-
-    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
-        Box::pin(async move { self.git.sweep(age).await.map(|gone| gone.len()).map_err(tree_error) })
-    }
-
-    fn files(
-        &self,
-        _: OwnedSession,
-        directory: &str,
-        count_max: usize,
-    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
-        let directory = directory.to_owned();
-        Box::pin(async move {
-            let held = self.directories.hold(&directory)?;
-            // A session's own directory is made when it is first needed.
-            if !held.path().is_dir() {
-                return Ok(TreeFiles::default());
-            }
-            let files = match self.git.files(held.path(), count_max).await.map_err(tree_error)? {
-                Some(files) => files,
-                None => plain_files(held.path(), count_max).await.map_err(tree_error)?,
-            };
-            Ok(held.recheck(files_form(files))?)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,12 +410,12 @@ mod tests {
         assert!(made.unwrap().success());
         let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
         let (session, directory) = (SessionId::from_bits(1), shown(tree.path().to_owned()));
-        let remember = async |side| trees.remember(directory.clone(), session, Turn(1), side).await;
+        let remember = async |side| trees.remember(session, directory.clone(), Turn(1), side).await;
         assert_eq!(remember(Side::Before).await, Ok(true));
         std::fs::write(tree.path().join("made.txt"), "by the turn").unwrap();
         assert_eq!(remember(Side::After).await, Ok(true));
         assert_eq!(remember(Side::Before).await, Ok(true), "late, and no trouble");
-        let changes = trees.changes(directory.clone(), session, Turn(1)).await.unwrap().unwrap();
+        let changes = trees.changes(session, directory.clone(), Turn(1)).await.unwrap().unwrap();
         assert_eq!(changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
     }
 }

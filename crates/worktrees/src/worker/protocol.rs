@@ -209,6 +209,16 @@ fn one_line(words: &str) -> String {
     words[..end].chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
+/// True of each name of a list as long as there is room for it.
+fn names_that_fit() -> impl FnMut(&str) -> bool {
+    let mut room = NAMES_BYTES_MAX;
+    move |name| {
+        let fits = name.len() <= room;
+        room = room.saturating_sub(name.len());
+        fits
+    }
+}
+
 impl From<NewWorktree> for WorktreeForm {
     fn from(new: NewWorktree) -> Self {
         let NewWorktree { name, base, branch } = new;
@@ -225,7 +235,6 @@ impl From<WorktreeForm> for NewWorktree {
 
 impl From<TreeChanges> for ChangesForm {
     fn from(changes: TreeChanges) -> Self {
-        let mut room = NAMES_BYTES_MAX;
         let word = |kind| match kind {
             "added" => ChangeWord::Added,
             "removed" => ChangeWord::Removed,
@@ -239,16 +248,9 @@ impl From<TreeChanges> for ChangesForm {
             minus: change.minus,
         };
         let all = changes.files.len();
-        let files: Vec<_> = changes
-            .files
-            .into_iter()
-            .map(form)
-            .take_while(|change| {
-                let fits = change.path.len() <= room;
-                room = room.saturating_sub(change.path.len());
-                fits
-            })
-            .collect();
+        let mut fits = names_that_fit();
+        let files: Vec<_> =
+            changes.files.into_iter().map(form).take_while(|change| fits(&change.path)).collect();
         Self { is_cut: changes.is_cut || files.len() < all, files, patch: changes.patch }
     }
 }
@@ -346,14 +348,8 @@ impl From<UndoneTurn> for GroundAnswer {
 
 impl From<TreeFiles> for GroundAnswer {
     fn from(files: TreeFiles) -> Self {
-        let mut room = NAMES_BYTES_MAX;
-        let all = files.paths.len();
-        let fits = |path: &String| {
-            let fits = path.len() <= room;
-            room = room.saturating_sub(path.len());
-            fits
-        };
-        let paths: Vec<_> = files.paths.into_iter().take_while(fits).collect();
+        let (all, mut fits) = (files.paths.len(), names_that_fit());
+        let paths: Vec<_> = files.paths.into_iter().take_while(|path| fits(path)).collect();
         Self::Files { is_cut: files.is_cut || paths.len() < all, paths }
     }
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{OwnedSession, Side, Trees, TreesError};
+use engine::{Side, TreesError};
 use kernel::{SessionId, Turn};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
@@ -94,40 +94,37 @@ async fn answer(
 ) -> Result<GroundAnswer, TreesError> {
     let nobody = || TreesError::Failed("that is no session".to_owned());
     let session: SessionId = session.parse().map_err(|_| nobody())?;
-    let of = OwnedSession { session, whose: String::new(), walled: false };
     let trees = trees.as_ref().map_err(Clone::clone)?;
     Ok(match call {
-        GroundCall::Enter { directory, new } => Trees::enter(trees, of, directory, new.into()).await?.into(),
+        GroundCall::Enter { directory, new } => trees.enter(session, directory, new.into()).await?.into(),
         GroundCall::Fork { directory, new, origin, turn } => {
             let origin = origin.parse().map_err(|_| nobody())?;
-            Trees::fork(trees, of, directory, new.into(), origin, Turn(turn)).await?.into()
+            trees.fork(session, directory, new.into(), origin, Turn(turn)).await?.into()
         }
         GroundCall::Remember { directory, turn, is_after } => {
             let side = if is_after { Side::After } else { Side::Before };
-            let is_tracked = Trees::remember(trees, of, &directory, Turn(turn), side).await?;
+            let is_tracked = trees.remember(session, directory, Turn(turn), side).await?;
             GroundAnswer::Remembered { is_tracked }
         }
         GroundCall::Changes { directory, turn } => {
-            let changes = Trees::changes(trees, of, &directory, Turn(turn)).await?;
+            let changes = trees.changes(session, directory, Turn(turn)).await?;
             GroundAnswer::Changes { changes: changes.map(Into::into) }
         }
         GroundCall::Touched { directory, turn } => {
-            GroundAnswer::Touched { files: Trees::touched(trees, of, &directory, Turn(turn)).await? }
+            GroundAnswer::Touched { files: trees.touched(session, directory, Turn(turn)).await? }
         }
-        GroundCall::Undo { directory, turn } => Trees::undo(trees, of, &directory, Turn(turn)).await?.into(),
+        GroundCall::Undo { directory, turn } => trees.undo(session, directory, Turn(turn)).await?.into(),
         GroundCall::Look { name } => {
-            GroundAnswer::Seen { seen: Trees::look(trees, of, &name).await?.map(Into::into) }
+            GroundAnswer::Seen { seen: trees.look(session, name).await?.map(Into::into) }
         }
         GroundCall::Remove { name } => {
-            GroundAnswer::Removed { removed: Trees::remove(trees, of, &name).await?.into() }
+            GroundAnswer::Removed { removed: trees.remove(session, name).await?.into() }
         }
         GroundCall::Restore { removed } => {
             let removed = removed.tree().ok_or_else(nobody)?;
-            Trees::restore(trees, of, removed).await?.into()
+            trees.restore(removed).await?.into()
         }
-        GroundCall::Files { directory, count_max } => {
-            Trees::files(trees, of, &directory, count_max).await?.into()
-        }
+        GroundCall::Files { directory, count_max } => trees.files(directory, count_max).await?.into(),
         GroundCall::Sweep { age_ms } => {
             GroundAnswer::Swept { count: trees.sweep(Duration::from_millis(age_ms)).await? }
         }

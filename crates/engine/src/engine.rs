@@ -301,7 +301,7 @@ impl Engine {
         let grace = Duration::from_millis(self.limits().stop_grace_ms);
         self.ports().close();
         self.0.keepers.close(grace + CLOSE_MAX).await;
-        self.close_agents(grace + CLOSE_MAX).await;
+        self.close_kept(grace + CLOSE_MAX).await;
         self.cluster().close();
         if tokio::time::timeout(CLOSE_MAX, self.put_in_order()).await.is_err() {
             tracing::warn!("the audit could not be sealed in time; the next start does it");
@@ -309,15 +309,17 @@ impl Engine {
         self.ports().tasks.abort_all();
     }
 
-    /// No turn runs any more: whatever the agents kept for the next one goes, all of it at the same time.
-    async fn close_agents(&self, wait: Duration) {
+    /// No turn runs any more: whatever agents and ground workers kept for the next one goes, all of it at the same time.
+    async fn close_kept(&self, wait: Duration) {
         let mut closing = JoinSet::new();
         for agent in self.agents_by_name().values() {
             let agent = agent.clone();
             closing.spawn(async move { agent.close().await });
         }
+        let trees = self.0.worktrees.trees.clone();
+        closing.spawn(async move { trees.close().await });
         if tokio::time::timeout(wait, closing.join_all()).await.is_err() {
-            tracing::warn!("some agents kept a process that did not go in time; their supervisors end it");
+            tracing::warn!("some processes that were kept did not go in time; their supervisors end them");
         }
     }
 

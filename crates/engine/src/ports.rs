@@ -238,6 +238,10 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: &str,
         count_max: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>>;
+    /// The server ends: whatever is kept for the next call goes, and nothing is started any more.
+    fn close(&self) -> TreeReply<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// The scripts in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the

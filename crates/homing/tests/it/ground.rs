@@ -86,6 +86,14 @@ fn giants_cost_the_server_neither_time_nor_memory() {
     }
 }
 
+/// A worker that rests is kept for the next call, and goes before the server does.
+#[test]
+fn a_server_that_ends_politely_leaves_no_worker_behind() {
+    let mut yard = worked_in();
+    assert!(yard.homing.terminate().success());
+    assert_eq!(yard.homing.leftovers(), []);
+}
+
 #[test]
 fn a_pipe_in_the_place_of_a_file_leaves_nothing_behind() {
     for part in [".gitignore", ".gitattributes", ".git/info/exclude", ".git/packed-refs", ".worktreeinclude"]

@@ -15,6 +15,7 @@ use processes::wall::{SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::protocol::{
@@ -63,7 +64,16 @@ pub struct GroundWorkers(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     setup: WorkerSetup,
-    running: Mutex<BTreeMap<WorkerKey, RunningWorker>>,
+    running: Mutex<RunningWorkers>,
+}
+
+/// The workers that there are, and the tasks that carry their calls.
+#[derive(Debug, Default)]
+struct RunningWorkers {
+    by_key: BTreeMap<WorkerKey, RunningWorker>,
+    tasks: JoinSet<()>,
+    /// The server ends: no other one is started.
+    is_closed: bool,
 }
 
 /// The things that a worker's wall depends on: of a session that was handed over the worker is another one.
@@ -96,7 +106,7 @@ impl GroundWorkers {
         let key = (of.session, of.whose, of.walled);
         let mut calling = Calling { call, waits };
         loop {
-            match self.0.worker(key.clone()).try_send(calling) {
+            match self.0.worker(key.clone())?.try_send(calling) {
                 Ok(()) => break,
                 // It has just gone to rest for good: the next one is started.
                 Err(TrySendError::Closed(again)) => calling = again,
@@ -126,26 +136,38 @@ fn odd() -> TreesError {
 }
 
 impl Shared {
-    fn running(&self) -> MutexGuard<'_, BTreeMap<WorkerKey, RunningWorker>> {
+    fn running(&self) -> MutexGuard<'_, RunningWorkers> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The way to the worker of a session; it is started if there is none.
-    fn worker(self: &Arc<Self>, key: WorkerKey) -> mpsc::Sender<Calling> {
+    fn worker(self: &Arc<Self>, key: WorkerKey) -> Result<mpsc::Sender<Calling>, TreesError> {
         let mut running = self.running();
-        if let Some(worker) = running.get_mut(&key).filter(|worker| !worker.calls.is_closed()) {
+        if running.is_closed {
+            return Err(TreesError::Busy("this server is ending; ask the next one".to_owned()));
+        }
+        if let Some(worker) = running.by_key.get_mut(&key).filter(|worker| !worker.calls.is_closed()) {
             worker.rests_since = None;
-            return worker.calls.clone();
+            return Ok(worker.calls.clone());
         }
         let (calls, waiting) = mpsc::channel(CALLS_WAITING_MAX);
-        running.insert(key.clone(), RunningWorker { calls: calls.clone(), rests_since: None });
-        tokio::spawn(run_worker(self.setup.clone(), Arc::downgrade(self), key, waiting));
-        calls
+        running.by_key.insert(key.clone(), RunningWorker { calls: calls.clone(), rests_since: None });
+        while running.tasks.try_join_next().is_some() {}
+        running.tasks.spawn(run_worker(self.setup.clone(), Arc::downgrade(self), key, waiting));
+        Ok(calls)
+    }
+
+    /// Lets go of all of them; each ends when it has nothing under way any more.
+    fn close(&self) -> JoinSet<()> {
+        let mut running = self.running();
+        running.is_closed = true;
+        running.by_key.clear();
+        std::mem::take(&mut running.tasks)
     }
 
     /// A worker has nothing to do. Who has rested longest goes if there are too many.
     fn rests(&self, key: &WorkerKey) {
-        let mut running = self.running();
+        let running = &mut self.running().by_key;
         if let Some(worker) = running.get_mut(key) {
             worker.rests_since = Some(Instant::now());
         }
@@ -159,7 +181,7 @@ impl Shared {
 
     /// Whoever comes from now on gets another one.
     fn forget(&self, key: &WorkerKey, of: &mpsc::Receiver<Calling>) {
-        let mut running = self.running();
+        let running = &mut self.running().by_key;
         if of.is_closed() && running.get(key).is_some_and(|worker| worker.calls.is_closed()) {
             running.remove(key);
         }
@@ -596,6 +618,12 @@ impl Trees for GroundWorkers {
                 GroundAnswer::Files { paths, is_cut } => Ok(TreeFiles { paths, is_cut }),
                 _ => Err(odd()),
             }
+        })
+    }
+
+    fn close(&self) -> TreeReply<'_, ()> {
+        Box::pin(async move {
+            self.0.close().join_all().await;
         })
     }
 }

@@ -30,8 +30,7 @@ fn conversations_remember_their_own_words_and_no_others_over_a_restart(agent: Re
         }
         if turn == TURNS / 2 {
             assert!(trial.homing.terminate().success());
-            // Supervisors end what they have started when the server is gone; a ground worker that rested, too.
-            trial.homing.until_nothing_is_left();
+            assert_eq!(trial.homing.leftovers(), []);
             trial.homing.restart();
         }
     }

@@ -77,7 +77,8 @@ fn tree_error(why: GitError) -> TreesError {
         | GitError::NoSuchSnapshot(_)
         | GitError::BrokenIndex { .. }
         | GitError::Moved { .. }
-        | GitError::RepositoryGone { .. } => TreesError::Refused(words),
+        | GitError::RepositoryGone { .. }
+        | GitError::Stuck { .. } => TreesError::Refused(words),
     }
 }
 

@@ -58,6 +58,10 @@ pub enum GitError {
         "git has not finished `{command}` within {seconds} s; look whether the disk is slow, or the repository is very large"
     )]
     Slow { command: String, seconds: u64 },
+    #[error(
+        "`{command}` has waited {seconds} s for something that does not come; look whether a pipe stands where a file should be, such as .gitignore"
+    )]
+    Stuck { command: String, seconds: u64 },
     #[error("`{command}` printed more than {bytes_max} bytes")]
     TooMuch { command: String, bytes_max: usize },
     #[error("git cannot be run ({program}): {why}; install git 2.39 or newer")]

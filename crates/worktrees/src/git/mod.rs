@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `unversioned` and `stamps`, `restore`, `list`, `files`, `collect`. `running` knows which runs of git live, and
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `unversioned` and `stamps`, `restore`, `list`, `files`, `collect`. `running` knows which runs of git live, `stuck` which wait in vain, and
 //! `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
 //!
@@ -28,6 +28,7 @@ mod running;
 mod shadow;
 mod snapshot;
 mod stamps;
+mod stuck;
 mod undo;
 mod unversioned;
 
@@ -68,6 +69,8 @@ pub struct GitDirectories {
 pub struct GitLimits {
     /// One run of git.
     pub time_max: Duration,
+    /// A run of git that sleeps, and neither reads nor writes.
+    pub stuck_max: Duration,
     /// Waiting for somebody else's operation on the same worktree or repository.
     pub wait_max: Duration,
     /// Bytes that one run of git may print.
@@ -84,6 +87,7 @@ impl Default for GitLimits {
     fn default() -> Self {
         Self {
             time_max: Duration::from_secs(300),
+            stuck_max: Duration::from_secs(10),
             wait_max: Duration::from_secs(60),
             output_bytes_max: 256 * 1024 * 1024,
             patch_bytes_max: 1024 * 1024,
@@ -120,6 +124,7 @@ impl Git {
             program: program.to_path_buf(),
             home: places.own.join("home"),
             time_max: bounds.time_max,
+            stuck_max: bounds.stuck_max,
             output_bytes_max: bounds.output_bytes_max,
             runs: RunningGits::at(places.own.join("runs")),
         };

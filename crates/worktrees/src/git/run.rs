@@ -15,6 +15,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::error::GitError;
 use super::running::RunningGits;
+use super::stuck::until_stuck;
 
 /// Of what git complains about, so much is told on.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -98,6 +99,7 @@ pub(super) struct GitRunner {
     /// An empty directory of ours, which git takes for somebody's home.
     pub(super) home: PathBuf,
     pub(super) time_max: Duration,
+    pub(super) stuck_max: Duration,
     pub(super) output_bytes_max: usize,
     pub(super) runs: RunningGits,
 }
@@ -291,8 +293,17 @@ impl GitCall {
             }
             read
         };
-        let (wrote, out, complaint) =
-            tokio::join!(write(input, self.say), reading, read_bounded(complaints, COMPLAINT_BYTES_MAX));
+        // Whoever is still being told something has somebody to wait for: us.
+        let is_told_later = matches!(self.say, GitInput::Written(_));
+        let talk = async {
+            tokio::join!(write(input, self.say), reading, read_bounded(complaints, COMPLAINT_BYTES_MAX))
+        };
+        let (wrote, out, complaint) = tokio::select! {
+            talked = talk => talked,
+            () = until_stuck(group.number(), self.runner.stuck_max), if !is_told_later => {
+                return Err(GitError::Stuck { command: shown, seconds: self.runner.stuck_max.as_secs() });
+            }
+        };
         let status = child.wait().await.map_err(no_git)?;
         group.forget();
         attended.is_over();
@@ -323,8 +334,12 @@ impl ProcessGroup {
         Self(AtomicI32::new(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0)))
     }
 
+    fn number(&self) -> i32 {
+        self.0.load(Relaxed)
+    }
+
     fn end(&self) {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.0.load(Relaxed)) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.number()) {
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }

@@ -81,10 +81,14 @@ impl Yard {
 }
 
 fn our_git(place: &Path, program: &Path) -> Git {
+    our_git_with(place, program, GitLimits::default())
+}
+
+fn our_git_with(place: &Path, program: &Path, limits: GitLimits) -> Git {
     let data = place.join("data");
     let places =
         GitDirectories { worktrees: data.join("worktrees"), work: data.join("work"), own: data.join("git") };
-    Git::new(program, places, GitLimits::default()).unwrap()
+    Git::new(program, places, limits).unwrap()
 }
 
 fn named(name: &str) -> WorktreeName {

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use homing_worktrees::git::{EnterRequest, SnapshotMoment};
+use homing_worktrees::git::{EnterRequest, GitError, GitLimits, SnapshotMoment};
 
-use super::{Yard, everything, plain, snapshot_name};
+use super::{Yard, everything, our_git_with, plain, snapshot_name};
 
 /// Everything of a repository that a person could notice, but for objects and our refs.
 fn private_parts(repository: &Path) -> Vec<(String, Option<Vec<u8>>)> {
@@ -240,4 +240,19 @@ async fn next_second() {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     tokio::time::sleep(Duration::from_millis(1_050) - Duration::from_nanos(since.subsec_nanos().into()))
         .await;
+}
+
+/// A pipe in the place of a file that git reads makes git wait for ever. It is not left waiting, and neither are we.
+#[tokio::test]
+async fn a_pipe_that_nobody_writes_into_ends_the_snapshot_and_the_next_one_works() {
+    let yard = Yard::new();
+    let limits = GitLimits { stuck_max: std::time::Duration::from_secs(1), ..GitLimits::default() };
+    let git = our_git_with(yard.place.path(), Path::new("git"), limits);
+    let pipe = yard.repository.join("sub/.gitignore");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let name = snapshot_name(1, SnapshotMoment::Before);
+    let why = git.snapshot(&yard.repository, &name).await.unwrap_err();
+    assert!(matches!(why, GitError::Stuck { .. }), "{why}");
+    fs::remove_file(&pipe).unwrap();
+    assert!(git.snapshot(&yard.repository, &name).await.unwrap().is_some());
 }

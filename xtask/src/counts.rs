@@ -66,6 +66,7 @@ pub(crate) const COUNTS: &[Count] = &[
         test: 100,
         nightly: 1_000,
     },
+    Count { what: "repositories that lie", variable: "HOMING_LIARS", quick: 16, test: 16, nightly: 272 },
     // Where it is set, every run of git is cut in both ways.
     Count {
         what: "moments of a change at which the server ends",

@@ -11,7 +11,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// One process, as far as it can be seen from outside whether it goes on.
 #[derive(Debug, PartialEq, Eq)]
-struct Progress {
+struct SleepingProcess {
     pid: i32,
     /// Its time on a processor, and the bytes and calls of its reading and writing.
     counts: String,
@@ -32,7 +32,7 @@ pub(super) async fn until_stuck(group: i32, time_max: Duration) {
 }
 
 /// The processes of a group, if all of them sleep and can be looked at.
-fn asleep(group: i32) -> Option<Vec<Progress>> {
+fn asleep(group: i32) -> Option<Vec<SleepingProcess>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").ok()?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -50,7 +50,7 @@ fn asleep(group: i32) -> Option<Vec<Progress>> {
         }
         let moved = fs::read_to_string(entry.path().join("io")).ok()?;
         let times = fields.get(11..13)?.join(" ");
-        found.push(Progress { pid, counts: format!("{times} {moved}") });
+        found.push(SleepingProcess { pid, counts: format!("{times} {moved}") });
     }
     Some(found).filter(|found| !found.is_empty())
 }

@@ -1,0 +1,296 @@
+//! Repositories that lie, in numbers: at each place that git reads something else stands than should, and everything that looks
+//! at a repository or changes something in it is asked for.
+//!
+//! Nothing of the server's or of another directory is told or copied, nothing that a repository says is executed, the server stays small and
+//! answers meanwhile. The stories of single lies, each as it was seen, are in `ground`.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::{Homing, Http, eventually};
+
+use crate::ground::memory_kb;
+use crate::yard::{git, repository};
+use crate::{count, kill, text};
+
+/// More than a worker may have, and nothing on the disk.
+const GIANT_BYTES: u64 = 3 << 30;
+/// The server's memory may grow by so much in all.
+const GROWTH_KB_MAX: u64 = 32 * 1024;
+/// Directories within directories.
+const DEPTH: usize = 600;
+/// The longest that one thing may take that is asked of a repository: a few runs of git, each of which may wait in vain.
+const LONG: Duration = Duration::from_secs(120);
+/// Words that stand only where nobody may look.
+const SECRET: &str = "words-of-a-colleague-that-stay-there";
+
+/// The places that git reads, or that we do.
+const PLACES: &[&str] = &[
+    ".git/HEAD",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/index",
+    ".git/packed-refs",
+    ".git/shallow",
+    ".git/commondir",
+    ".git/gitdir",
+    ".git/info/exclude",
+    ".git/info/attributes",
+    ".git/info/grafts",
+    ".git/info/sparse-checkout",
+    ".git/objects",
+    ".git/objects/info/alternates",
+    ".git/objects/info/http-alternates",
+    ".git/objects/info/commit-graph",
+    ".git/objects/pack",
+    ".git/refs",
+    ".git/refs/heads/main",
+    ".git/refs/stash",
+    ".git/refs/homing",
+    ".git/logs/HEAD",
+    ".git/MERGE_HEAD",
+    ".git/ORIG_HEAD",
+    ".git/hooks/post-checkout",
+    ".git/hooks/reference-transaction",
+    ".git/worktrees",
+    ".git/modules",
+    ".git",
+    ".gitignore",
+    ".gitattributes",
+    ".gitmodules",
+    ".worktreeinclude",
+    "kept.txt",
+];
+
+/// The things that stand there instead.
+#[derive(Debug, Clone, Copy)]
+enum Lie {
+    /// A link to the server's token.
+    Token,
+    /// A link to the same place of a colleague's repository.
+    Colleague,
+    Giant,
+    Pipe,
+    Socket,
+    Deep,
+    Garbage,
+    /// Words that would have something run, or read from elsewhere.
+    Orders,
+}
+
+const LIES: &[Lie] =
+    &[Lie::Token, Lie::Colleague, Lie::Giant, Lie::Pipe, Lie::Socket, Lie::Deep, Lie::Garbage, Lie::Orders];
+
+/// A server, a colleague's repository beside it, and what would be there if something had been executed.
+struct Stage {
+    homing: Homing,
+    colleague: PathBuf,
+    canary: PathBuf,
+    token: String,
+}
+
+#[test]
+fn repositories_that_lie_gain_nothing() {
+    let stage = Stage::new();
+    let all = PLACES.len() * LIES.len();
+    let wanted = usize::try_from(count("HOMING_LIARS", 16)).unwrap().min(all);
+    let before = memory_kb(stage.homing.pid());
+    let pulse = Pulse::of(stage.homing.http());
+    for number in 0..wanted {
+        // Spread over both lists: it shares no divisor with their number.
+        let at = number * 101 % all;
+        let (place, lie) = (PLACES[at % PLACES.len()], LIES[at / PLACES.len()]);
+        let begun = Instant::now();
+        let heard = stage.try_one(number, place, lie);
+        let told = format!("{place} as {lie:?}");
+        assert!(!heard.contains(&stage.token), "{told} told the token: {heard}");
+        assert!(!heard.contains(SECRET), "{told} told a colleague's words: {heard}");
+        assert!(!stage.canary.exists(), "{told} had something executed");
+        assert!(!holds(&stage.homing.data().join("worktrees"), SECRET), "{told} copied a colleague's words");
+        println!("{told}: {} ms", begun.elapsed().as_millis());
+    }
+    let slowest = pulse.stop();
+    println!("/healthz meanwhile: p99 {} ms of {}", slowest.0.as_millis(), slowest.1);
+    let grown = memory_kb(stage.homing.pid()).saturating_sub(before);
+    println!("the server has grown by {grown} kB");
+    assert!(grown < GROWTH_KB_MAX, "{grown} kB more");
+}
+
+impl Stage {
+    fn new() -> Self {
+        let homing = crate::homing();
+        let colleague = homing.root().join("colleague");
+        repository(&colleague);
+        fs::write(colleague.join("private.txt"), SECRET).unwrap();
+        git(&colleague, &["add", "."]);
+        git(&colleague, &["commit", "-q", "-m", SECRET]);
+        for (file, words) in [(".worktreeinclude", "*"), (".gitmodules", SECRET), (".gitattributes", SECRET)]
+        {
+            fs::write(colleague.join(file), words).unwrap();
+        }
+        let token = fs::read_to_string(homing.data().join("token")).unwrap().trim().to_owned();
+        let canary = homing.root().join("executed");
+        Self { homing, colleague, canary, token }
+    }
+
+    /// Tells one lie, asks for everything, and answers all that was heard.
+    fn try_one(&self, number: usize, place: &str, lie: Lie) -> String {
+        let at = self.homing.root().join(format!("liar{number}"));
+        repository(&at);
+        let http = self.homing.http();
+        let to = json!({ "new": { "directory": at } });
+        let first = http.send(&to, "!run echo work > work.txt");
+        http.until_final_within(&text(&first, "id"), LONG);
+        let session = text(&first, "session");
+        self.tell(&at, place, lie);
+        self.ask_everything(&http, &session)
+    }
+
+    fn tell(&self, at: &Path, place: &str, lie: Lie) {
+        let path = at.join(place);
+        let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match lie {
+            Lie::Token => symlink(self.homing.data().join("token"), &path).unwrap(),
+            Lie::Colleague => symlink(self.colleague.join(place), &path).unwrap(),
+            Lie::Giant => File::create(&path).unwrap().set_len(GIANT_BYTES).unwrap(),
+            Lie::Pipe => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+            // A socket's name stays when nobody listens any more.
+            Lie::Socket => drop(bind(&path)),
+            Lie::Deep => fs::create_dir_all(path.join("d/".repeat(DEPTH))).unwrap(),
+            Lie::Garbage => {
+                let noise = |at: u32| (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0];
+                fs::write(&path, (0..65_536).map(noise).collect::<Vec<u8>>()).unwrap();
+            }
+            Lie::Orders => fs::write(&path, self.orders(place)).unwrap(),
+        }
+    }
+
+    fn orders(&self, place: &str) -> String {
+        let (run, elsewhere) = (format!("touch {}", self.canary.display()), self.colleague.display());
+        match place {
+            ".git/config" | ".git/config.worktree" => format!(
+                "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {run}\n\thooksPath = {elsewhere}\n\teditor = {run}\n\
+                 \tsshCommand = {run}\n\talternateRefsCommand = {run}\n\tworktree = {elsewhere}\n\texcludesFile = {elsewhere}/private.txt\n\
+                 [filter \"x\"]\n\tclean = {run}\n\tsmudge = {run}\n\tprocess = {run}\n\trequired\n[diff]\n\texternal = {run}\n\
+                 [diff \"x\"]\n\ttextconv = {run}\n\tcommand = {run}\n[merge \"x\"]\n\tdriver = {run}\n[include]\n\tpath = {elsewhere}/private.txt\n\
+                 [extensions]\n\tworktreeConfig = true\n"
+            ),
+            ".gitattributes" | ".git/info/attributes" => "* filter=x diff=x merge=x ident\n".to_owned(),
+            ".gitmodules" => {
+                format!("[submodule \"x\"]\n\tpath = x\n\turl = {elsewhere}\n\tupdate = !{run}\n")
+            }
+            ".git/objects/info/alternates" => format!("{elsewhere}/.git/objects\n"),
+            ".git/commondir" | ".git/gitdir" | ".git/worktrees" => format!("{elsewhere}/.git\n"),
+            ".git" => format!("gitdir: {elsewhere}/.git\n"),
+            ".git/HEAD" | ".git/refs/heads/main" | ".git/refs/stash" => {
+                "ref: refs/../../../colleague/.git/refs/heads/main\n".to_owned()
+            }
+            ".git/hooks/post-checkout" | ".git/hooks/reference-transaction" => format!("#!/bin/sh\n{run}\n"),
+            ".worktreeinclude" => format!("../colleague/*\n{elsewhere}/private.txt\n/etc/shadow\n*\n"),
+            _ => format!("{elsewhere}/private.txt\n../colleague/private.txt\n"),
+        }
+    }
+
+    /// Everything that looks at the repository or changes something in it. Each may be refused; none may be left without an answer.
+    fn ask_everything(&self, http: &Http, session: &str) -> String {
+        let at = |what: &str| format!("/api/v1/sessions/{session}/{what}");
+        let mut heard = String::new();
+        for what in ["changes?turn=1", "files", "readiness"] {
+            heard += &http.get(&at(what)).text();
+        }
+        heard += &http.post(&at("undo"), &json!({ "turn": 1 })).text();
+        let again = http.send(&json!({ "session": session }), "!run echo again > again.txt");
+        heard += &http.until_final_within(&text(&again, "id"), LONG).to_string();
+        heard += &http.get(&at("changes?turn=2")).text();
+        heard += &http.post(&at("fork"), &json!({})).text();
+        let entered = http.post(&at("scope"), &json!({ "enter": { "name": "shed" } }));
+        heard += &entered.text();
+        if entered.status == 200 && self.is_in_shed(session) {
+            heard += &http.get("/api/v1/worktrees").text();
+            heard += &http.get(&at("files")).text();
+            heard += &http.must("DELETE", &at("scope"), &[], None).text();
+            heard += &http.must("DELETE", &at("worktrees/shed"), &[], None).text();
+            heard += &http.post(&at("worktrees/shed/restore"), &json!({})).text();
+        }
+        heard += &kill::facts(http, session).iter().map(Value::to_string).collect::<String>();
+        heard + &self.homing.server_log()
+    }
+
+    fn is_in_shed(&self, session: &str) -> bool {
+        eventually("it is entered, or not", || {
+            let facts = kill::facts(&self.homing.http(), session);
+            facts.iter().rev().find_map(|fact| match fact["type"].as_str() {
+                Some("errand_failed") => Some(false),
+                Some("scope_changed") => Some(true),
+                _ => None,
+            })
+        })
+    }
+}
+
+/// The name of a socket may be long; whoever binds it stands beside it.
+fn bind(path: &Path) -> UnixListener {
+    let place = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(place.path().join("s")).unwrap();
+    fs::rename(place.path().join("s"), path).unwrap();
+    listener
+}
+
+/// True if a file below a directory has these words in it. Links are not followed.
+fn holds(root: &Path, words: &str) -> bool {
+    let mut left = vec![root.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let about = fs::symlink_metadata(entry.path()).unwrap();
+            if about.is_dir() {
+                left.push(entry.path());
+            } else if about.is_file() && about.len() < 1 << 20 {
+                let bytes = fs::read(entry.path()).unwrap_or_default();
+                if bytes.windows(words.len()).any(|part| part == words.as_bytes()) {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+/// Somebody who asks all the time whether the server is well.
+struct Pulse {
+    is_over: Arc<AtomicBool>,
+    beats: std::thread::JoinHandle<Vec<Duration>>,
+}
+
+impl Pulse {
+    fn of(http: Http) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = is_over.clone();
+        let beats = std::thread::spawn(move || {
+            let mut took = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                assert_eq!(http.get("/healthz").status, 200);
+                took.push(begun.elapsed());
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+            took
+        });
+        Self { is_over, beats }
+    }
+
+    /// The time within which 99 of 100 answers came, and how many there were.
+    fn stop(self) -> (Duration, usize) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let mut took = self.beats.join().expect("the server answers");
+        took.sort();
+        (took[took.len() * 99 / 100], took.len())
+    }
+}

@@ -97,6 +97,7 @@ fn trees_of(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Arc<dyn 
         data: data.to_path_buf(),
         locks: data.join("attempts"),
         wall: crate::wall::around(config, data, unmapped)?,
+        each_max: config.workers_per_person_max(),
     };
     Ok(Arc::new(GroundWorkers::new(setup)))
 }

@@ -6,9 +6,11 @@ use crate::metrics::Metrics;
 use crate::middleware::CredentialCache;
 use crate::oidc::Oidc;
 use crate::places::{NoPlace, Place, Places};
+use crate::problem::{ApiError, ApiResult};
 use crate::rate_limit::RateLimiter;
 use crate::sign_in::Cookies;
 use crate::sign_in_limit::{SignInLimiter, network_of};
+use api::Code;
 use engine::Engine;
 use kernel::PersonId;
 use std::net::IpAddr;
@@ -19,8 +21,19 @@ use tokio::sync::watch;
 /// After a rest, requests of so many seconds may come at once.
 const BURST_SECONDS: u32 = 5;
 
+/// Whoever finds no place may ask again after this time.
+pub(crate) const AGAIN_SECONDS: u64 = 1;
+pub(crate) const LATER: &str = "wait until something of it is over, then ask again";
+
 /// The door, as handlers hold it. Cheap to clone.
 pub(crate) type SharedDoor = Arc<HttpDoor>;
+
+/// Whoever sends a body: a person, or, of those who are nobody yet, a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Sender {
+    Person(PersonId),
+    Network(Option<IpAddr>),
+}
 
 pub(crate) struct HttpDoor {
     pub(crate) engine: Engine,
@@ -40,6 +53,9 @@ pub(crate) struct HttpDoor {
     /// By the network that counts as one caller.
     pub(crate) connections: Arc<Places<IpAddr>>,
     pub(crate) streams: Arc<Places<PersonId>>,
+    pub(crate) looks: Arc<Places<PersonId>>,
+    /// By bytes.
+    pub(crate) bodies: Arc<Places<Sender>>,
     closing: watch::Sender<bool>,
 }
 
@@ -59,6 +75,8 @@ impl HttpDoor {
             metrics: Metrics::new(),
             connections: Places::new(config.connections_max, config.connections_per_address_max),
             streams: Places::new(config.streams_max, config.streams_per_person_max),
+            looks: Places::new(config.looks_max, config.looks_per_person_max),
+            bodies: Places::new(config.body_bytes_max, config.body_bytes_per_person_max),
             closing: watch::Sender::new(false),
             engine,
             config,
@@ -77,6 +95,19 @@ impl HttpDoor {
             // The sender lives as long as the door; if it is gone, so is the door.
             let _ = closing.wait_for(|closing| *closing).await;
         }
+    }
+
+    /// A place for one more look of that person at somebody's directory.
+    pub(crate) fn take_look(&self, person: PersonId) -> ApiResult<Place<PersonId>> {
+        self.looks.take(person).map_err(|no| {
+            let words = match no {
+                NoPlace::Full => "as many directories are being looked at as may be (limits.looks_max)",
+                NoPlace::Own => {
+                    "you are having as many directories looked at as one person may (limits.looks_per_person_max)"
+                }
+            };
+            ApiError::new(Code::TooManyRequests, words).after(AGAIN_SECONDS, LATER)
+        })
     }
 
     /// A place for one more connection from there. Whoever comes through a proxy that we trust is counted by nobody here: the

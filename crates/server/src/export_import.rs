@@ -92,8 +92,8 @@ pub(crate) async fn import(
         }
         _ => error,
     })?;
-    let digest: [u8; 32] = Sha256::digest(&file).into();
-    let export = read(&file)?;
+    let digest: [u8; 32] = Sha256::digest(&file.bytes).into();
+    let export = read(&file.bytes)?;
     let made = door.engine.way_in().import(&caller.by, export, if_new(how), digest, caller.trace).await?;
     made_response(made)
 }

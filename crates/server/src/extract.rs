@@ -1,9 +1,11 @@
 //! Extractors: the body, query, ids in the path and caller of a request. Whatever is not as the schema says is a problem
 //! that names the field.
 
-use crate::door::SharedDoor;
+use crate::door::{AGAIN_SECONDS, LATER, Sender, SharedDoor};
+use crate::places::{NoPlace, Place};
 use crate::problem::{ApiError, ApiResult};
 use crate::schemes::SCHEMES;
+use crate::sign_in_limit::network_of;
 use api::{
     ADDRESS_LENGTH_MAX, AGENT_LENGTH_MAX, BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX,
 };
@@ -100,14 +102,40 @@ impl<T: DeserializeOwned> FromRequest<SharedDoor> for JsonBody<T> {
             let detail = "the body must be said to be JSON";
             return Err(ApiError::new(Code::UnsupportedMediaType, detail).at("Content-Type"));
         }
-        parse(&whole_body(request, door, BODY_BYTES_MAX).await?).map(Self)
+        let body = whole_body(request, door, BODY_BYTES_MAX).await?;
+        parse(&body.bytes).map(Self)
     }
 }
 
-/// All of a body, if it comes in time and is not longer than this.
-pub(crate) async fn whole_body(request: Request, door: &SharedDoor, max: usize) -> ApiResult<Bytes> {
-    let read = tokio::time::timeout(door.config.body_max, read_all(request.into_body(), max)).await;
+/// A whole body, and the place that its bytes take for as long as they are held.
+pub(crate) struct HeldBody {
+    pub(crate) bytes: Bytes,
+    _place: Place<Sender>,
+}
+
+/// All of a body, if it comes in time, is not longer than this, and there is room for it.
+pub(crate) async fn whole_body(request: Request, door: &SharedDoor, max: usize) -> ApiResult<HeldBody> {
+    let place = door.bodies.take(sender_of(&request)).map_err(no_room)?;
+    let read = tokio::time::timeout(door.config.body_max, read_all(request.into_body(), place, max)).await;
     read.map_err(|_| ApiError::new(Code::TooSlow, "the body did not arrive in time"))?
+}
+
+fn sender_of(request: &Request) -> Sender {
+    let extensions = request.extensions();
+    match extensions.get::<Arc<Principal>>() {
+        Some(by) => Sender::Person(by.person),
+        None => {
+            Sender::Network(extensions.get::<RequestMeta>().and_then(|meta| meta.address).map(network_of))
+        }
+    }
+}
+
+fn no_room(no: NoPlace) -> ApiError {
+    let words = match no {
+        NoPlace::Full => "as many bytes are on their way to us as may be (limits.body_bytes_max)",
+        NoPlace::Own => "you send as many bytes at once as one person may (limits.body_bytes_per_person_max)",
+    };
+    ApiError::new(Code::TooManyRequests, words).after(AGAIN_SECONDS, LATER)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -123,9 +151,10 @@ pub(crate) fn is_kind(headers: &HeaderMap, wanted: &str) -> bool {
     kind.eq_ignore_ascii_case(wanted)
 }
 
-async fn read_all(mut body: axum::body::Body, max: usize) -> ApiResult<Bytes> {
+async fn read_all(mut body: axum::body::Body, mut place: Place<Sender>, max: usize) -> ApiResult<HeldBody> {
     let expected =
         axum::body::HttpBody::size_hint(&body).lower().min(max.min(BODY_BYTES_MAX) as u64) as usize;
+    place.grow_to(expected).map_err(no_room)?;
     let mut bytes = BytesMut::with_capacity(expected);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| ApiError::new(Code::TooSlow, "the connection broke in the body"))?;
@@ -136,8 +165,13 @@ async fn read_all(mut body: axum::body::Body, max: usize) -> ApiResult<Bytes> {
             return Err(ApiError::new(Code::TooLarge, format!("the body is longer than {max} bytes")));
         }
         bytes.extend_from_slice(&chunk);
+        if let Err(no) = place.grow_to(bytes.capacity()) {
+            drop((bytes, place));
+            drain(body).await;
+            return Err(no_room(no));
+        }
     }
-    Ok(bytes.freeze())
+    Ok(HeldBody { bytes: bytes.freeze(), _place: place })
 }
 
 async fn drain(mut body: axum::body::Body) {

@@ -102,6 +102,14 @@ pub struct ServerConfig {
     pub streams_max: usize,
     /// Those of one person. 0 is no bound of its own.
     pub streams_per_person_max: usize,
+    /// Requests at once that look at sessions' directories, or wait for something done there.
+    pub looks_max: usize,
+    /// Those of one person. 0 is no bound of its own.
+    pub looks_per_person_max: usize,
+    /// Bytes of bodies that are held at once.
+    pub body_bytes_max: usize,
+    /// Those of one person, or without a good credential of one address. 0 is no bound of its own.
+    pub body_bytes_per_person_max: usize,
     /// The longest a peer may take to agree on encryption.
     pub handshake_max: Duration,
     /// The longest a peer may take to send a request's head, and a connection may be idle.
@@ -135,6 +143,10 @@ impl ServerConfig {
             connections_per_address_max: 2_048,
             streams_max: 4_096,
             streams_per_person_max: 1_024,
+            looks_max: 256,
+            looks_per_person_max: 32,
+            body_bytes_max: 512 << 20,
+            body_bytes_per_person_max: 64 << 20,
             handshake_max: Duration::from_secs(10),
             head_max: Duration::from_secs(30),
             body_max: Duration::from_secs(30),

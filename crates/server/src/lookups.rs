@@ -65,6 +65,7 @@ pub(crate) async fn files(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Files>> {
+    let _place = door.take_look(caller.by.person)?;
     match door.engine.views().look(&caller.by, session, Look::Files).await? {
         LookResult::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
         _ => Err(other_result()),

@@ -35,6 +35,11 @@ struct Gauges {
     connections_refused: Gauge,
     streams: Gauge,
     streams_refused: Gauge,
+    looks: Gauge,
+    looks_refused: Gauge,
+    body_bytes: Gauge,
+    bodies_refused: Gauge,
+    ground_workers: Gauge,
     commits: Gauge,
     changes: Gauge,
     fenced: Gauge,
@@ -62,6 +67,11 @@ impl Metrics {
             ),
             ("http_streams", "Streams open right now", &now.streams),
             ("http_streams_refused", "Streams for which there was no place", &now.streams_refused),
+            ("http_looks", "Requests that look at a directory right now", &now.looks),
+            ("http_looks_refused", "Looks for which there was no place", &now.looks_refused),
+            ("http_body_bytes", "Bytes of bodies that are held right now", &now.body_bytes),
+            ("http_bodies_refused", "Bodies for which there was no room", &now.bodies_refused),
+            ("ground_workers", "Processes that look at directories right now", &now.ground_workers),
             ("store_commits", "Commits that reached the disk since the start", &now.commits),
             ("store_changes", "Changes in those commits", &now.changes),
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
@@ -90,6 +100,11 @@ impl Metrics {
         self.now.connections_refused.set(small(door.connections.refused()));
         self.now.streams.set(small(door.streams.count() as u64));
         self.now.streams_refused.set(small(door.streams.refused()));
+        self.now.looks.set(small(door.looks.count() as u64));
+        self.now.looks_refused.set(small(door.looks.refused()));
+        self.now.body_bytes.set(small(door.bodies.count() as u64));
+        self.now.bodies_refused.set(small(door.bodies.refused()));
+        self.now.ground_workers.set(small(door.engine.worktrees().workers() as u64));
         self.now.commits.set(small(store.commits));
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));

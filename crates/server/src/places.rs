@@ -48,20 +48,25 @@ impl<K: Eq + Hash + Copy> Places<K> {
     }
 
     fn take_within(self: &Arc<Self>, whose: K, each_max: usize) -> Result<Place<K>, NoPlace> {
+        self.add(whose, 1, each_max)?;
+        Ok(Place { places: self.clone(), whose, count: 1 })
+    }
+
+    fn add(&self, whose: K, count: usize, each_max: usize) -> Result<(), NoPlace> {
         let mut taken = self.taken();
         let own = taken.each.get(&whose).copied().unwrap_or(0);
         let no = match () {
-            () if own >= each_max && each_max < self.max => Some(NoPlace::Own),
-            () if taken.all >= self.max => Some(NoPlace::Full),
+            () if own + count > each_max && each_max < self.max => Some(NoPlace::Own),
+            () if taken.all + count > self.max => Some(NoPlace::Full),
             () => None,
         };
         if let Some(no) = no {
             taken.refused += 1;
             return Err(no);
         }
-        taken.all += 1;
-        taken.each.insert(whose, own + 1);
-        Ok(Place { places: self.clone(), whose })
+        taken.all += count;
+        taken.each.insert(whose, own + count);
+        Ok(())
     }
 
     /// The number that is taken.
@@ -84,14 +89,26 @@ impl<K: Eq + Hash + Copy> Places<K> {
 pub(crate) struct Place<K: Eq + Hash + Copy> {
     places: Arc<Places<K>>,
     whose: K,
+    count: usize,
+}
+
+impl<K: Eq + Hash + Copy> Place<K> {
+    /// Makes it as large as so many, for what grows.
+    pub(crate) fn grow_to(&mut self, count: usize) -> Result<(), NoPlace> {
+        if let Some(more) = count.checked_sub(self.count).filter(|more| *more > 0) {
+            self.places.add(self.whose, more, self.places.each_max)?;
+            self.count = count;
+        }
+        Ok(())
+    }
 }
 
 impl<K: Eq + Hash + Copy> Drop for Place<K> {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
-        taken.all -= 1;
+        taken.all -= self.count;
         let left = taken.each.get_mut(&self.whose).map(|own| {
-            *own -= 1;
+            *own -= self.count;
             *own
         });
         if left == Some(0) {
@@ -120,6 +137,20 @@ mod tests {
             (0, 0),
             "nothing is remembered of whoever has none"
         );
+    }
+
+    #[test]
+    fn a_place_grows_within_its_bound_and_is_free_as_a_whole() {
+        let places = Places::new(10, 6);
+        let mut mine = places.take('a').unwrap();
+        assert_eq!(mine.grow_to(6), Ok(()));
+        assert_eq!(mine.grow_to(7), Err(NoPlace::Own));
+        let mut theirs = places.take('b').unwrap();
+        assert_eq!(theirs.grow_to(5), Err(NoPlace::Full));
+        assert_eq!(mine.grow_to(2), Ok(()), "it does not shrink");
+        assert_eq!(places.count(), 7);
+        drop(mine);
+        assert_eq!((theirs.grow_to(5), places.count()), (Ok(()), 5));
     }
 
     #[test]

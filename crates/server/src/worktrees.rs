@@ -39,7 +39,8 @@ pub(crate) struct WorktreePath {
 /// List worktrees
 ///
 /// Those of every session that you may see: how much is in them, whether their session is in them now, and those that were
-/// removed and can be had back.
+/// removed and can be had back. Of all sessions it is as it was last recorded, after a turn or a look (`seen_at`); of one session it is
+/// looked at now.
 #[utoipa::path(
     get, path = "/api/v1/worktrees", tag = "worktrees", operation_id = "worktrees", params(WorktreesQuery),
     responses((status = 200, description = "The worktrees.", body = Worktrees), ListProblems),
@@ -53,6 +54,7 @@ pub(crate) async fn list(
         Some(session) => Some(session_id("session", session, &door, &caller.by).await?),
         None => None,
     };
+    let _place = door.take_look(caller.by.person)?;
     let view = door.engine.worktrees().list(&caller.by, of).await?;
     Ok(Json(Worktrees {
         items: view.here.into_iter().map(|(seen, in_use)| seen_form(seen, in_use)).collect(),
@@ -77,6 +79,7 @@ pub(crate) async fn remove(
     Query(query): Query<RemoveWorktreeQuery>,
 ) -> ApiResult<Json<RemovedWorktree>> {
     let teardown = query.teardown.unwrap_or(true);
+    let _place = door.take_look(caller.by.person)?;
     let removed = door.engine.worktrees().remove(&caller.by, session, &name, teardown, caller.trace).await?;
     Ok(Json(removed_form(removed)))
 }
@@ -97,6 +100,7 @@ pub(crate) async fn restore(
 ) -> ApiResult<Json<Worktree>> {
     restore.check()?;
     let reference = restore.reference.as_deref();
+    let _place = door.take_look(caller.by.person)?;
     let seen = door.engine.worktrees().restore(&caller.by, session, &name, reference, caller.trace).await?;
     Ok(Json(seen_form(seen, false)))
 }
@@ -115,6 +119,7 @@ pub(crate) async fn collect(
     caller: Caller,
     JsonBody(CollectWorktrees { dry_run }): JsonBody<CollectWorktrees>,
 ) -> ApiResult<Json<CollectedWorktrees>> {
+    let _place = door.take_look(caller.by.person)?;
     let gone = door.engine.worktrees().collect(&caller.by, dry_run, caller.trace).await?;
     Ok(Json(CollectedWorktrees { items: gone.into_iter().map(gone_form).collect() }))
 }
@@ -134,6 +139,7 @@ fn seen_form(seen: TreeSeen, in_use: bool) -> Worktree {
         missing: seen.is_missing,
         made_at: at(seen.made_at),
         used_at: at(seen.used_at),
+        seen_at: at(seen.seen_at),
     }
 }
 

@@ -118,6 +118,11 @@ struct Limits {
     connections_per_address_max: u32,
     streams_max: u32,
     streams_per_person_max: u32,
+    looks_max: u32,
+    looks_per_person_max: u32,
+    body_bytes_max: Size,
+    body_bytes_per_person_max: Size,
+    workers_per_person_max: u32,
     open_max: u32,
     org_open_max: u32,
     awake_max: u32,
@@ -305,6 +310,9 @@ impl Config {
         let counts = [
             ("limits.connections_max", u64::from(limits.connections_max)),
             ("limits.streams_max", u64::from(limits.streams_max)),
+            ("limits.looks_max", u64::from(limits.looks_max)),
+            ("limits.body_bytes_max", limits.body_bytes_max.0),
+            ("limits.workers_per_person_max", u64::from(limits.workers_per_person_max)),
             ("limits.open_max", u64::from(limits.open_max)),
             ("limits.org_open_max", u64::from(limits.org_open_max)),
             ("limits.awake_max", u64::from(limits.awake_max)),
@@ -339,9 +347,19 @@ impl Config {
             connections_per_address_max: self.limits.connections_per_address_max as usize,
             streams_max: self.limits.streams_max as usize,
             streams_per_person_max: self.limits.streams_per_person_max as usize,
+            looks_max: self.limits.looks_max as usize,
+            looks_per_person_max: self.limits.looks_per_person_max as usize,
+            body_bytes_max: usize::try_from(self.limits.body_bytes_max.0).unwrap_or(usize::MAX),
+            body_bytes_per_person_max: usize::try_from(self.limits.body_bytes_per_person_max.0)
+                .unwrap_or(usize::MAX),
             oidc: self.oidc().unwrap_or_default(),
             ..server::ServerConfig::new(&self.listen, owner)
         }
+    }
+
+    /// Processes at once that look at the directories of one person's sessions.
+    pub(crate) fn workers_per_person_max(&self) -> usize {
+        self.limits.workers_per_person_max as usize
     }
 
     /// True if every client would look as if it were the proxy: they would share one limit, and the audit could not

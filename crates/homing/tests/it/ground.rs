@@ -26,7 +26,7 @@ fn look_at_everything(yard: &Yard) -> String {
     let http = yard.homing.http();
     let at = |what: &str| format!("/api/v1/sessions/{}/{what}", yard.session);
     let mut heard = String::new();
-    for what in ["changes?turn=1", "files", "ready"] {
+    for what in ["changes?turn=1", "files", "readiness"] {
         heard += &http.get(&at(what)).text();
     }
     heard += &http.get("/api/v1/worktrees").text();
@@ -110,6 +110,53 @@ fn a_pipe_in_the_place_of_a_file_leaves_nothing_behind() {
     }
 }
 
+/// One look at a directory that never ends leaves no place for a second one of the same person, and says so.
+#[test]
+fn one_person_does_not_have_everything_looked_at_at_once() {
+    let yard = Yard::of(crate::setup().config("[limits]\nlooks_per_person_max = 1\n"));
+    // Git asks it about what it does not know.
+    yard.write("new.txt", "new");
+    let pipe = yard.place.join(".gitignore");
+    fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let http = yard.homing.http();
+    let files = format!("/api/v1/sessions/{}/files", yard.session);
+    let first = std::thread::spawn({
+        let (http, files) = (yard.homing.http(), files.clone());
+        move || http.get(&files).status
+    });
+    eventually("it is being looked at", || {
+        http.get("/metrics").text().contains("homing_http_looks 1\n").then_some(())
+    });
+    let refused = http.get("/api/v1/worktrees");
+    assert_eq!(refused.status, 429);
+    assert!(refused.text().contains("limits.looks_per_person_max"), "{}", refused.text());
+    assert_eq!(first.join().unwrap(), 503, "the look itself is ended");
+    assert_eq!(http.get("/api/v1/worktrees").status, 200, "its place is free");
+}
+
+/// With one worker for all sessions of a person each waits its turn, and none is left out.
+#[test]
+fn sessions_share_the_workers_of_their_person() {
+    let homing = crate::setup().config("[limits]\nworkers_per_person_max = 1\n").start();
+    let http = homing.http();
+    let sessions: Vec<String> = (0..3)
+        .map(|number| {
+            let place = homing.root().join(format!("place{number}"));
+            crate::yard::repository(&place);
+            let to = serde_json::json!({ "new": { "directory": place } });
+            crate::text(&http.send(&to, "!run echo work > work.txt"), "session")
+        })
+        .collect();
+    for session in &sessions {
+        let changes = eventually("its changes are known", || {
+            let answer = http.get(&format!("/api/v1/sessions/{session}/changes?turn=1")).json();
+            (answer["known"] == true).then_some(answer)
+        });
+        assert_eq!(changes["files"][0]["path"], "work.txt", "{changes}");
+    }
+}
+
 /// Asks for the files, and goes away before there is an answer.
 fn leave_early(yard: &Yard) {
     let http = yard.homing.http();
@@ -140,7 +187,8 @@ fn gits_in(place: &Path) -> usize {
         .count()
 }
 
-fn memory_kb(pid: u32) -> u64 {
+/// The most memory that a process has had.
+pub(crate) fn memory_kb(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()

@@ -217,6 +217,26 @@ async fn one_person_with_many_streams_shuts_nobody_out() {
 }
 
 #[tokio::test]
+async fn one_person_with_large_bodies_leaves_room_for_others() {
+    let set_up = |config: &mut server::ServerConfig| config.body_bytes_per_person_max = 64 * 1024;
+    let world = World::with(Default::default(), set_up).await;
+    let say = |length: usize| {
+        let body = serde_json::json!({ "to": { "conversation": "api:a/large" }, "text": "x".repeat(length) });
+        world.ask("POST", "/api/v1/messages").json(&body).send()
+    };
+    let refused = say(100 * 1024).await.unwrap();
+    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+    let words = refused.text().await.unwrap();
+    assert!(words.contains("limits.body_bytes_per_person_max"), "{words}");
+    assert_eq!(say(10 * 1024).await.unwrap().status(), 202);
+    let figures = world.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    assert!(
+        figures.contains("homing_http_body_bytes 0\n") && figures.contains("homing_http_bodies_refused 1\n"),
+        "{figures}"
+    );
+}
+
+#[tokio::test]
 async fn one_address_with_many_connections_shuts_nobody_out() {
     let world = World::with(Default::default(), |config| config.connections_per_address_max = 4).await;
     let from = async |address: &str| {

@@ -36,6 +36,8 @@ pub struct Worktree {
     pub made_at: At,
     /// When something was last done in it, as far as that can be seen.
     pub used_at: At,
+    /// When all this was seen: the list of everything shows what was last recorded, that of one session what is there now.
+    pub seen_at: At,
 }
 
 /// A worktree that was removed, and can be had back.

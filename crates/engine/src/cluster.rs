@@ -14,7 +14,7 @@ mod local;
 pub use local::LocalCluster;
 
 use crate::fanout::{LiveWords, SessionUpdate};
-use crate::{RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use crate::{RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen};
 use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -127,6 +127,8 @@ pub trait Node: Debug + Send + Sync + 'static {
     ) -> ClusterReply<'_, Result<Vec<String>, String>>;
     /// The worktrees on this node: whose, and what they are called.
     fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>>;
+    /// The same, as they were when somebody last looked at them.
+    fn worktrees_seen(&self) -> ClusterReply<'_, Result<SeenTrees, String>>;
     /// A session's worktree as it is now; none if it has none of that name.
     fn worktree(
         &self,

@@ -71,8 +71,8 @@ pub use people::{
 };
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, OwnedSession,
-    Proof, RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
-    TreeSeen, Trees, TreesError, UndoneTurn, WallProver,
+    Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, Side, TreeChange, TreeChanges, TreeFiles,
+    TreeReply, TreeSeen, Trees, TreesError, UndoneTurn, WallProver,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

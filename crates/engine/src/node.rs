@@ -4,7 +4,7 @@
 
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
-use crate::{Engine, OwnedSession, RemovedTree, TreeChanges, TreeFiles, TreeSeen, Trees};
+use crate::{Engine, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees};
 use kernel::{Errand, Return, SessionId, Turn};
 use std::sync::Arc;
 
@@ -77,6 +77,10 @@ impl Node for LocalNode {
 
     fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>> {
         Box::pin(async move { Ok(self.engine()?.runner_ports().trees.names().await?) })
+    }
+
+    fn worktrees_seen(&self) -> ClusterReply<'_, Result<SeenTrees, String>> {
+        Box::pin(async move { Ok(self.engine()?.runner_ports().trees.seen().await?) })
     }
 
     fn worktree(

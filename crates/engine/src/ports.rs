@@ -6,6 +6,7 @@
 use crate::Secret;
 use agent::Agent;
 use kernel::{Moment, NewWorktree, SessionId, Turn};
+use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -148,6 +149,9 @@ pub struct Proof {
     pub findings: Vec<String>,
 }
 
+/// Worktrees as they were last seen, by whose they are and what they are called.
+pub type SeenTrees = BTreeMap<(SessionId, String), TreeSeen>;
+
 /// An answer of a port that takes a while.
 pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -216,6 +220,10 @@ pub trait Trees: Debug + Send + Sync + 'static {
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// The worktrees that there are: whose, and what they are called. Looks into none.
     fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>>;
+    /// The worktrees as they were when somebody last looked at them, as far as that was noted; nobody looks now.
+    fn seen(&self) -> TreeReply<'_, Result<SeenTrees, TreesError>> {
+        Box::pin(async { Ok(SeenTrees::new()) })
+    }
     /// A session's worktree as it is now; none if it has none of that name.
     fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>>;
     /// The worktrees that were removed and can be had back, the newest first.
@@ -238,6 +246,10 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: &str,
         count_max: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>>;
+    /// The processes that do all this right now.
+    fn workers(&self) -> usize {
+        0
+    }
     /// The server ends: whatever is kept for the next call goes, and nothing is started any more.
     fn close(&self) -> TreeReply<'_, ()> {
         Box::pin(async {})
@@ -367,6 +379,8 @@ pub struct TreeSeen {
     pub made_at: Moment,
     /// When something was last done in it, as far as that can be seen.
     pub used_at: Moment,
+    /// When it was looked at.
+    pub seen_at: Moment,
     /// Its directory is not there, or not whole.
     pub is_missing: bool,
 }

@@ -8,7 +8,7 @@ use crate::engine_ports::EnginePorts;
 use crate::intake::Declined;
 use crate::view::{may_read, readable};
 use crate::{
-    AccessError, Collecting, ConflictError, Granted, RemovedTree, Taken, Trace, TreeSeen, Trees,
+    AccessError, Collecting, ConflictError, Granted, RemovedTree, SeenTrees, Taken, Trace, TreeSeen, Trees,
     UnavailableError, WayIn, WorktreeError,
 };
 use kernel::{Act, Chore, Moment, Principal, Request, SessionId, authorize, authorize_right};
@@ -76,7 +76,12 @@ pub struct Worktrees {
 }
 
 impl Worktrees {
-    /// The worktrees of the sessions that the caller may see, or of one of them.
+    /// The processes that look at directories right now.
+    pub fn workers(&self) -> usize {
+        self.trees.workers()
+    }
+
+    /// The worktrees of the sessions that the caller may see, as they were last seen; or those of one session, as they are now.
     pub async fn list(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, WorktreeError> {
         may_read(by, "session")?;
         if let Some(session) = of {
@@ -86,6 +91,7 @@ impl Worktrees {
         }
         let mut visible = Visible { ports: &self.ports, by, known: BTreeMap::new() };
         let mut view = WorktreesView::default();
+        let mut noted = self.seen_before().await?;
         for (session, name) in self.worktree_names().await? {
             let Some(row) = visible.row(session, of).await? else { continue };
             if view.here.len() == WORKTREES_MAX {
@@ -93,7 +99,10 @@ impl Worktrees {
                 break;
             }
             let in_use = is_in(&row, &name);
-            let seen = self.worktree_now(session, &name).await?;
+            let seen = match noted.remove(&(session, name.clone())).filter(|_| of.is_none()) {
+                Some(seen) => Some(seen),
+                None => self.worktree_now(session, &name).await?,
+            };
             view.here.extend(seen.map(|seen| (seen, in_use)));
         }
         for removed in self.removed_worktrees().await? {
@@ -186,6 +195,15 @@ impl Worktrees {
             names.extend(node.worktrees().await.map_err(UnavailableError::Unavailable)?);
         }
         Ok(names)
+    }
+
+    /// The worktrees of all nodes as they were last seen.
+    async fn seen_before(&self) -> Result<SeenTrees, UnavailableError> {
+        let mut seen = SeenTrees::new();
+        for node in self.ports.cluster.nodes() {
+            seen.extend(node.worktrees_seen().await.map_err(UnavailableError::Unavailable)?);
+        }
+        Ok(seen)
     }
 
     /// A worktree as it is now.
@@ -439,6 +457,7 @@ mod tests {
             bytes,
             made_at: Moment(0),
             used_at: Moment(used_days * DAY_MS),
+            seen_at: Moment(used_days * DAY_MS),
             is_missing: false,
         }
     }

@@ -405,6 +405,7 @@ impl Trees for FaultyTrees {
                 bytes: 0,
                 made_at: now,
                 used_at: now,
+                seen_at: now,
                 is_missing: false,
             }))
         })

@@ -16,6 +16,7 @@ use engine::{
 };
 use kernel::{NewWorktree, SessionId, Turn};
 
+use crate::seen_notes::SeenNotes;
 use crate::session_directory::SessionDirectories;
 
 /// Git, for the engine.
@@ -23,6 +24,7 @@ use crate::session_directory::SessionDirectories;
 pub(crate) struct GitTrees {
     git: Git,
     directories: SessionDirectories,
+    notes: SeenNotes,
 }
 
 impl GitTrees {
@@ -35,7 +37,7 @@ impl GitTrees {
             own: own.to_path_buf(),
         };
         let git = Git::new(Path::new("git"), places, GitLimits::default()).map_err(tree_error)?;
-        Ok(Self { git, directories })
+        Ok(Self { git, directories, notes: SeenNotes::at(own) })
     }
 }
 
@@ -44,6 +46,9 @@ const NO_BRANCH: &str = "(none)";
 
 /// Why nothing was put back into a directory that was something else for a moment.
 const SWAPPED: &str = "its directory led elsewhere for a moment; ask again if it is still wanted";
+
+/// The size of a worktree is not looked for again before it is so old: everything in it has to be walked over.
+const SIZE_AGE_MS: u64 = 10 * 60 * 1_000;
 
 /// Why there is nothing to put back.
 pub(crate) const UNTRACKED: &str = "its directory is not under version control";
@@ -277,14 +282,38 @@ impl GitTrees {
     ) -> Result<Option<TreeSeen>, TreesError> {
         // What cannot be a name is nobody's.
         let Ok(full) = WorktreeName::of(session, &name) else { return Ok(None) };
-        let seen = self.git.look(&full).await.map_err(tree_error)?;
-        Ok(seen.filter(|seen| seen.session == Some(session)).map(|seen| seen_form(session, name, seen)))
+        self.look_at(session, &full, None).await
+    }
+
+    /// Looks at a worktree, and notes what is seen. Its size is looked for unless it is known.
+    async fn look_at(
+        &self,
+        session: SessionId,
+        full: &WorktreeName,
+        size: Option<u64>,
+    ) -> Result<Option<TreeSeen>, TreesError> {
+        let Some(name) = full.own(session).map(str::to_owned) else { return Ok(None) };
+        let seen = self.git.look(full, size).await.map_err(tree_error)?;
+        let seen = seen.filter(|seen| seen.session == Some(session));
+        let seen = seen.map(|seen| seen_form(session, name, seen));
+        seen.iter().for_each(|seen| self.notes.write(full, seen));
+        Ok(seen)
+    }
+
+    /// A turn in this directory is over: if it is a worktree of ours, what it looks like now is noted for lists. Nobody waits for it.
+    pub(crate) async fn note_worktree(&self, session: SessionId, directory: &str) {
+        let Some(full) = self.git.worktree_at(Path::new(directory)) else { return };
+        let before = self.notes.read(session, &full);
+        let is_young = |seen: &TreeSeen| now().0.saturating_sub(seen.seen_at.0) < SIZE_AGE_MS;
+        let size = before.filter(is_young).map(|seen| seen.bytes);
+        let _ = self.look_at(session, &full, size).await;
     }
 
     pub(crate) async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, TreesError> {
         let full = name_of(session, &name)?;
         let snapshot = SnapshotName { session, turn: 0, moment: SnapshotMoment::Removed };
         let gone = self.git.remove(&full, &snapshot).await.map_err(tree_error)?;
+        self.notes.forget(&full);
         let removed = self.git.removed().map_err(tree_error)?;
         let removed = removed.into_iter().find(|removed| removed.snapshot == gone.snapshot);
         let removed = removed.and_then(removed_form);
@@ -363,8 +392,14 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
         bytes: seen.size_bytes,
         made_at: kernel::Moment(seen.made_at_ms),
         used_at: kernel::Moment(seen.used_at_ms),
+        seen_at: now(),
         is_missing: seen.is_missing,
     }
+}
+
+fn now() -> kernel::Moment {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    kernel::Moment(since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// Where our own files of git are: the server's, and those of each user that people's sessions run as.
@@ -387,6 +422,19 @@ pub(crate) fn worktree_names(data: &Path) -> Result<Vec<(SessionId, String)>, Tr
         );
     }
     Ok(names)
+}
+
+/// The worktrees as they were last seen, as far as that was noted. Of one that was deleted by hand, its name is missing.
+pub(crate) fn worktrees_seen(data: &Path) -> Result<engine::SeenTrees, TreesError> {
+    let mut seen = engine::SeenTrees::new();
+    for place in own_places(data) {
+        let names = GitTrees::open_at(data, &place)?.git.names().map_err(tree_error)?;
+        seen.extend(SeenNotes::at(&place).of(names));
+    }
+    for tree in seen.values_mut() {
+        tree.is_missing |= Path::new(&tree.directory).symlink_metadata().is_err();
+    }
+    Ok(seen)
 }
 
 /// The removed worktrees that our own records name, the newest first.

@@ -217,6 +217,7 @@ fn seen(session: SessionId, name: &str, used_at: Moment) -> TreeSeen {
         bytes: 4,
         made_at: Moment(0),
         used_at,
+        seen_at: used_at,
         is_missing: false,
     }
 }

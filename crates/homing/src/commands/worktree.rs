@@ -1,5 +1,7 @@
 //! `homing worktree`: the worktrees of sessions; remove them safely, have them back.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use api::{CollectWorktrees, RemoveWorktreeQuery, RestoreWorktree, Worktrees, WorktreesQuery};
 
@@ -22,8 +24,12 @@ pub(crate) struct WorktreeArgs {
 
 #[derive(clap::Subcommand)]
 enum WorktreeVerb {
-    /// List them, and those that can be had back
-    Ls,
+    /// List them as they were last seen, after a turn or a look, and those that can be had back
+    Ls {
+        /// Look at each of them now
+        #[arg(long)]
+        look: bool,
+    },
     /// Remove one that its session is not in
     Rm {
         name: String,
@@ -48,8 +54,14 @@ enum WorktreeVerb {
 
 pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit> {
     let session = args.session;
-    match args.verb.unwrap_or(WorktreeVerb::Ls) {
-        WorktreeVerb::Ls => list(&all(session, remote).await?, remote)?,
+    match args.verb.unwrap_or(WorktreeVerb::Ls { look: false }) {
+        WorktreeVerb::Ls { look } => {
+            let mut known = all(session.clone(), remote).await?;
+            if look && session.is_none() {
+                known.items = look_at(&known, remote).await?;
+            }
+            list(&known, remote)?;
+        }
         WorktreeVerb::Rm { name, skip_teardown } => {
             let session = whose(session, &name, remote).await?;
             let query = RemoveWorktreeQuery { teardown: skip_teardown.then_some(false) };
@@ -73,6 +85,16 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
 
 async fn all(session: Option<String>, remote: &Remote) -> Result<Worktrees> {
     remote.client.worktrees(&WorktreesQuery { session }).await.or_cli_error()
+}
+
+/// The same worktrees as they are now. Whoever asks for those of one session has them looked at.
+async fn look_at(known: &Worktrees, remote: &Remote) -> Result<Vec<api::Worktree>> {
+    let sessions: BTreeSet<&String> = known.items.iter().map(|tree| &tree.session).collect();
+    let mut now = Vec::new();
+    for session in sessions {
+        now.extend(all(Some(session.clone()), remote).await?.items);
+    }
+    Ok(now)
 }
 
 /// The session that was named, or the only one with a worktree of this name.
@@ -119,10 +141,11 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
             state,
             size(tree.bytes),
             time::ago(tree.used_at, now),
+            time::ago(tree.seen_at, now),
         ]
     };
     let rows: Vec<Vec<String>> = known.items.iter().map(row).collect();
-    remote.screen.table(&["NAME", "SESSION", "BRANCH", "COMMITS", "STATE", "SIZE", "USED"], &rows)?;
+    remote.screen.table(&["NAME", "SESSION", "BRANCH", "COMMITS", "STATE", "SIZE", "USED", "SEEN"], &rows)?;
     if !known.removed.is_empty() {
         remote.screen.line("")?;
         let row = |tree: &api::RemovedWorktree| {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use testkit::Setup;
+use testkit::{Setup, eventually};
 
 use crate::text;
 use crate::yard::{Yard, git};
@@ -89,7 +89,7 @@ fn a_worktree_is_set_up_worked_in_removed_and_had_back_to_the_last_byte() {
     );
 
     yard.homing.run(&["scope", "exit"]).expect(0);
-    let listed = yard.homing.run(&["worktree", "ls", "--json"]).json(0);
+    let listed = yard.homing.run(&["worktree", "ls", "--look", "--json"]).json(0);
     let tree = &listed["items"][0];
     assert_eq!((&tree["name"], &tree["in_use"], &tree["ahead"]), (&"blue".into(), &false.into(), &1.into()));
     assert!(tree["dirty"].as_u64().unwrap() >= 4 && tree["bytes"].as_u64().unwrap() > 0, "{tree}");
@@ -114,6 +114,26 @@ fn a_worktree_is_set_up_worked_in_removed_and_had_back_to_the_last_byte() {
     assert_eq!(git(&root, &["log", "-1", "--format=%s"]), "never pushed");
     yard.homing.run(&["scope", "enter", "blue"]).expect(0);
     assert!(yard.ask("!run cat kept.txt").contains("changed"), "and the session works in it again");
+}
+
+/// The list of everything starts nothing: it shows what was recorded after a turn or a look, and says when that was.
+#[test]
+fn a_list_shows_what_was_last_recorded_and_that_of_one_session_what_is_there() {
+    let yard = Yard::new();
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let root = PathBuf::from(text(&yard.now(), "directory"));
+    yard.ask("!run echo one > one.txt");
+    let http = yard.homing.http();
+    let list = |which: &str| http.get(&format!("/api/v1/worktrees{which}")).expect(200)["items"][0].clone();
+    let recorded = eventually("it is recorded", || Some(list("")).filter(|tree| tree["dirty"] == 1));
+    fs::write(root.join("two.txt"), "by hand").unwrap();
+    assert_eq!(list(""), recorded, "nobody looks");
+    let now = list(&format!("?session={}", yard.session));
+    assert_eq!(now["dirty"], 2, "{now}");
+    assert_eq!(list(""), now, "whoever looks records it");
+    fs::rename(&root, root.with_extension("away")).unwrap();
+    assert_eq!(list("")["missing"], true, "its name is not there any more");
+    fs::rename(root.with_extension("away"), &root).unwrap();
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Git {
         let mut seen = Vec::new();
         for (name, record) in self.records()? {
             if common.as_ref().is_none_or(|common| record.common == *common) {
-                seen.push(self.look_into(name, &record).await?);
+                seen.push(self.look_into(name, &record, None).await?);
             }
         }
         Ok(seen)
@@ -62,10 +62,20 @@ impl Git {
         Ok(self.records()?.into_iter().map(|(name, record)| (name, session_of(&record))).collect())
     }
 
-    /// One worktree of ours; none if there is none of that name.
-    pub async fn look(&self, name: &WorktreeName) -> Result<Option<WorktreeStatus>, GitError> {
+    /// The name of the worktree of ours that a directory is in, by its path.
+    pub fn worktree_at(&self, directory: &Path) -> Option<WorktreeName> {
+        let within = directory.strip_prefix(&self.places.worktrees).ok()?;
+        within.components().next()?.as_os_str().to_str()?.parse().ok()
+    }
+
+    /// One worktree of ours; none if there is none of that name. Its size is looked for unless it is known.
+    pub async fn look(
+        &self,
+        name: &WorktreeName,
+        size: Option<u64>,
+    ) -> Result<Option<WorktreeStatus>, GitError> {
         match self.record(name)? {
-            Some(record) => self.look_into(name.clone(), &record).await.map(Some),
+            Some(record) => self.look_into(name.clone(), &record, size).await.map(Some),
             None => Ok(None),
         }
     }
@@ -74,10 +84,14 @@ impl Git {
         &self,
         name: WorktreeName,
         record: &WorktreeRecord,
+        size: Option<u64>,
     ) -> Result<WorktreeStatus, GitError> {
         let root = self.worktree(&name);
         let directory = root.clone();
-        let size_bytes = blocking(move || Ok(size_of(&root))).await?;
+        let size_bytes = match size {
+            Some(size) => size,
+            None => blocking(move || Ok(size_of(&root))).await?,
+        };
         let mut seen = WorktreeStatus {
             name,
             session: session_of(record),

@@ -46,6 +46,7 @@ pub use list::WorktreeStatus;
 pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
 pub use remove::Removal;
+pub(crate) use shadow::write_note;
 pub use snapshot::Snapshot;
 pub use undo::Undone;
 

@@ -171,7 +171,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
 }
 
 /// Writes a file so that it is there whole or not at all. It only saves time, so it need not survive a power cut.
-pub(super) fn write_note(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+pub(crate) fn write_note(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
     write_beside(path, bytes, false)
 }
 

@@ -9,5 +9,6 @@ mod protocol;
 mod serve;
 mod workers;
 
+pub(crate) use protocol::SeenForm;
 pub use serve::ground_worker;
 pub use workers::{GroundWorkers, WorkerSetup};

@@ -56,6 +56,16 @@ pub(super) enum GroundCall {
     Sweep { age_ms: u64 },
 }
 
+impl GroundCall {
+    /// The directory in which a turn has just ended.
+    pub(super) fn worked_in(&self) -> Option<String> {
+        match self {
+            Self::Remember { directory, is_after: true, .. } => Some(directory.clone()),
+            _ => None,
+        }
+    }
+}
+
 /// A line from the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WorkerReply {
@@ -161,7 +171,7 @@ pub(super) struct RemovedForm {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SeenForm {
+pub(crate) struct SeenForm {
     name: String,
     directory: String,
     repository: String,
@@ -172,6 +182,7 @@ pub(super) struct SeenForm {
     bytes: u64,
     made_at: u64,
     used_at: u64,
+    seen_at: u64,
     is_missing: bool,
 }
 
@@ -294,7 +305,7 @@ impl From<TreeSeen> for SeenForm {
     fn from(seen: TreeSeen) -> Self {
         let TreeSeen { session: _, name, directory, repository, branch, .. } = seen;
         let TreeSeen { ahead, behind, dirty, bytes, is_missing, .. } = seen;
-        let (made_at, used_at) = (seen.made_at.0, seen.used_at.0);
+        let (made_at, used_at, seen_at) = (seen.made_at.0, seen.used_at.0, seen.seen_at.0);
         Self {
             name,
             directory,
@@ -306,6 +317,7 @@ impl From<TreeSeen> for SeenForm {
             bytes,
             made_at,
             used_at,
+            seen_at,
             is_missing,
         }
     }
@@ -313,9 +325,10 @@ impl From<TreeSeen> for SeenForm {
 
 impl SeenForm {
     /// As a worktree of that session.
-    pub(super) fn tree(self, session: SessionId) -> TreeSeen {
+    pub(crate) fn tree(self, session: SessionId) -> TreeSeen {
         let Self { name, directory, repository, branch, ahead, behind, dirty, bytes, is_missing, .. } = self;
         let (made_at, used_at) = (Moment(self.made_at), Moment(self.used_at));
+        let seen_at = Moment(self.seen_at);
         TreeSeen {
             session,
             name,
@@ -328,6 +341,7 @@ impl SeenForm {
             bytes,
             made_at,
             used_at,
+            seen_at,
             is_missing,
         }
     }

@@ -57,8 +57,12 @@ async fn serve() -> io::Result<()> {
             WorkerRequest::Call { number, session, call } => {
                 let (trees, say) = (trees.clone(), say.clone());
                 let task = tokio::task::spawn_local(async move {
+                    let worked_in = call.worked_in();
                     let answer = answer(&trees, &session, call).await.map_err(Into::into);
                     let _ = say.send(WorkerReply { number, answer }).await;
+                    if let (Ok(trees), Ok(session), Some(directory)) = (&*trees, session.parse(), worked_in) {
+                        trees.note_worktree(session, &directory).await;
+                    }
                 });
                 under_way.insert(number, task.abort_handle());
             }

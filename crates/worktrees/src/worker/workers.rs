@@ -7,21 +7,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use engine::{
-    EnteredTree, OwnedSession, RemovedTree, Side, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    TreesError, UndoneTurn,
+    EnteredTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply, TreeSeen,
+    Trees, TreesError, UndoneTurn,
 };
 use kernel::{NewWorktree, SessionId, TreeName, Turn};
 use processes::wall::{SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::protocol::{
     ANSWER_BYTES_MAX, GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
 };
-use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed};
+use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed, worktrees_seen};
 
 /// The time for which a worker that has nothing to do is kept for the next call.
 const REST: Duration = Duration::from_secs(10);
@@ -55,6 +55,8 @@ pub struct WorkerSetup {
     pub locks: PathBuf,
     /// The wall that sessions get.
     pub wall: Arc<Wall>,
+    /// Workers at once for the sessions of one person; further ones wait until one of them has gone.
+    pub each_max: usize,
 }
 
 /// The workers of this server; the engine's port `Trees`. Cheap to clone.
@@ -71,6 +73,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct RunningWorkers {
     by_key: BTreeMap<WorkerKey, RunningWorker>,
+    /// The places of each person of whom one is there.
+    places: BTreeMap<String, Arc<Semaphore>>,
     tasks: JoinSet<()>,
     /// The server ends: no other one is started.
     is_closed: bool,
@@ -150,10 +154,11 @@ impl Shared {
             worker.rests_since = None;
             return Ok(worker.calls.clone());
         }
+        let place = running.place_of(&key.1, self.setup.each_max);
         let (calls, waiting) = mpsc::channel(CALLS_WAITING_MAX);
         running.by_key.insert(key.clone(), RunningWorker { calls: calls.clone(), rests_since: None });
         while running.tasks.try_join_next().is_some() {}
-        running.tasks.spawn(run_worker(self.setup.clone(), Arc::downgrade(self), key, waiting));
+        running.tasks.spawn(run_worker(self.setup.clone(), Arc::downgrade(self), key, waiting, place));
         Ok(calls)
     }
 
@@ -188,13 +193,37 @@ impl Shared {
     }
 }
 
-/// Starts a worker, hands it calls, and ends it when it has rested or nobody can ask it any more.
+impl RunningWorkers {
+    /// The places of a person. If all are taken, the one that has rested longest goes.
+    fn place_of(&mut self, whose: &str, each_max: usize) -> Arc<Semaphore> {
+        // Whoever has none any more is forgotten.
+        self.places.retain(|_, places| Arc::strong_count(places) > 1);
+        let places = self.places.entry(whose.to_owned());
+        let places = places.or_insert_with(|| Arc::new(Semaphore::new(each_max))).clone();
+        if places.available_permits() == 0 {
+            let own = self.by_key.iter().filter(|(key, _)| key.1 == whose);
+            let resting = own.filter_map(|(key, worker)| Some((worker.rests_since?, key.clone())));
+            if let Some((_, key)) = resting.min() {
+                self.by_key.remove(&key);
+            }
+        }
+        places
+    }
+}
+
+/// Starts a worker when there is a place for it, hands it calls, and ends it when it has rested or nobody can ask it any more.
 async fn run_worker(
     setup: WorkerSetup,
     shared: Weak<Shared>,
     key: WorkerKey,
     mut waiting: mpsc::Receiver<Calling>,
+    places: Arc<Semaphore>,
 ) {
+    // Nobody closes it.
+    let _place = places.acquire().await;
+    if waiting.is_closed() && waiting.is_empty() {
+        return;
+    }
     match start(&setup, &key).await {
         Ok(tree) => {
             let mut line = Line::new(tree, key.0);
@@ -556,6 +585,10 @@ impl Trees for GroundWorkers {
         Box::pin(async move { worktree_names(&self.0.setup.data) })
     }
 
+    fn seen(&self) -> TreeReply<'_, Result<SeenTrees, TreesError>> {
+        Box::pin(async move { worktrees_seen(&self.0.setup.data) })
+    }
+
     fn look(&self, of: OwnedSession, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
         let name = name.to_owned();
         Box::pin(async move {
@@ -619,6 +652,10 @@ impl Trees for GroundWorkers {
                 _ => Err(odd()),
             }
         })
+    }
+
+    fn workers(&self) -> usize {
+        self.0.running().by_key.len()
     }
 
     fn close(&self) -> TreeReply<'_, ()> {

@@ -85,6 +85,7 @@ mod tests {
         waits.kill().unwrap();
         let group = rustix::process::Pid::from_raw(group_of(&works)).unwrap();
         rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
-        (waits.wait().unwrap(), works.wait().unwrap());
+        waits.wait().unwrap();
+        works.wait().unwrap();
     }
 }

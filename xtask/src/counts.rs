@@ -67,6 +67,13 @@ pub(crate) const COUNTS: &[Count] = &[
         nightly: 1_000,
     },
     Count { what: "repositories that lie", variable: "HOMING_LIARS", quick: 16, test: 16, nightly: 272 },
+    Count {
+        what: "tries of each attack on the wall, in each layout",
+        variable: "HOMING_PROBES",
+        quick: 5,
+        test: 5,
+        nightly: 1_000,
+    },
     // Where it is set, every run of git is cut in both ways.
     Count {
         what: "moments of a change at which the server ends",

@@ -1,7 +1,6 @@
 //! The wall around agents as the configuration has it, and its proof.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use kernel::PersonId;
 use processes::wall::{
-    DataDirectory, HiddenPath, OsUser, ProofRequest, Unmapped, Wall, WallKind, WallProof, prove_wall,
+    DataDirectory, HiddenPath, OsUser, PROOF_TRIES, ProofRequest, Unmapped, Wall, WallKind, WallProof,
+    prove_wall,
 };
 use store_sqlite::SqliteStore;
 
@@ -91,8 +91,7 @@ pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result
     // that an agent had made would be the agent's.
     if let Some(own) = user_directory() {
         // Who has no home to write to keeps no tokens there.
-        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&own);
-        hide.push(HiddenPath::of(own));
+        hide.push(HiddenPath::directory(own));
     }
     let people = os_users(config)?;
     let kind = match table.kind {
@@ -123,7 +122,8 @@ fn proving(config: &Config, data: &Path, server: i32) -> Result<ProofRequest> {
     let exe = system::exe().context("our own program cannot be found")?;
     // A probe is nobody's session.
     let wall = around(config, data, Unmapped::Anybody)?;
-    Ok(ProofRequest { exe, locks: data.join("attempts"), wall, server })
+    let locks = data.join("attempts");
+    Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false })
 }
 
 /// The wall of this server, which is tried before somebody else is let in.

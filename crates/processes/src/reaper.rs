@@ -2,7 +2,8 @@
 //!
 //! A process belongs to a tree if it descends from the supervisor (which is a subreaper, so whoever loses its parent
 //! becomes the supervisor's child), if it is in the tree's control group, or if its environment has the tree's mark.
-//! Each way alone has a gap; a process has to slip through all three. Who comes from outside, after the supervisor's
+//! Each way alone has a gap; a process has to slip through all three. Where they have a PID namespace of their own there is no
+//! gap: the kernel ends them with the first process in it. Who comes from outside, after the supervisor's
 //! own sudden end, has the supervisor's last list of them in place of the first. Numbers are used again by the kernel, so a process
 //! is its number and its start time, and signals go through a descriptor that was opened before the time was compared.
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kernel::TreeName;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 
 use crate::control_group::ControlGroup;
@@ -127,6 +129,9 @@ pub(crate) struct ProcessReaper {
     known: Vec<Process>,
     /// The subreaper that all of them descend from, if that is us.
     root: Option<i32>,
+    /// The first process of their PID namespace, if they have one of their own: with it the kernel ends all of them. It is
+    /// ours, so it counts as none of the agent's.
+    pub(crate) first: Option<Process>,
     killed: BTreeSet<Process>,
     /// The ends of children that were ours to reap.
     reaped: Vec<(i32, WaitStatus)>,
@@ -135,7 +140,7 @@ pub(crate) struct ProcessReaper {
 impl ProcessReaper {
     /// By a stranger: whatever is in these groups, carries the mark, or is one of these or descends from one.
     pub(crate) fn from_outside(mark: TreeMark, groups: Vec<ControlGroup>, known: Vec<Process>) -> Self {
-        Self { mark, groups, known, root: None, killed: BTreeSet::new(), reaped: Vec::new() }
+        Self { mark, groups, known, root: None, first: None, killed: BTreeSet::new(), reaped: Vec::new() }
     }
 
     /// By the tree's own subreaper, this process.
@@ -149,6 +154,9 @@ impl ProcessReaper {
         if self.root.is_some() {
             // Whoever has ended before was not ended by us.
             self.reap();
+        }
+        if let Some(first) = self.first {
+            self.end_with(first, deadline);
         }
         let mut clean_looks = 0;
         while clean_looks < CLEAN_LOOKS {
@@ -183,6 +191,24 @@ impl ProcessReaper {
             }
         }
         found
+    }
+
+    /// The number of those that are the agent's.
+    pub(crate) fn own(&self, family: &BTreeSet<Process>) -> usize {
+        family.len() - usize::from(self.first.is_some_and(|first| family.contains(&first)))
+    }
+
+    /// Ends the first process of the namespace, and with it everything inside, which is counted before.
+    fn end_with(&mut self, first: Process, deadline: Instant) {
+        let family = self.family();
+        self.killed.extend(family.into_iter().filter(|process| *process != first));
+        let Some(pid) = Pid::from_raw(first.pid) else { return };
+        let Ok(descriptor) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
+        first.kill();
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        // It has ended when everything inside has. If that takes too long, the looks that follow say so.
+        let _ = rustix::event::poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left));
     }
 
     /// The limit for which the kernel has ended something of the tree, if it has.
@@ -220,7 +246,9 @@ impl ProcessReaper {
         }
         for process in &found {
             process.kill();
-            self.killed.insert(*process);
+            if self.first != Some(*process) {
+                self.killed.insert(*process);
+            }
         }
         let has_children = self.root.is_some() && self.reap_killed();
         has_children || !found.is_empty()
@@ -232,7 +260,8 @@ impl ProcessReaper {
         let has_children = self.reap();
         let was_killed = |status: &WaitStatus| status.terminating_signal() == Some(Signal::KILL.as_raw());
         for (pid, _) in self.reaped[known..].iter().filter(|(_, status)| was_killed(status)) {
-            if !self.killed.iter().any(|process| process.pid == *pid) {
+            let is_first = self.first.is_some_and(|first| first.pid == *pid);
+            if !is_first && !self.killed.iter().any(|process| process.pid == *pid) {
                 // Its start time is gone with it; nobody else has its number while it waits to be reaped.
                 self.killed.insert(Process { pid: *pid, started: 0 });
             }

@@ -19,7 +19,7 @@ use crate::supervisor::frame::{
     Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, RefusalKind,
     Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
 };
-use crate::wall::{SessionWall, pass_on};
+use crate::wall::{Separation, SessionWall, pass_on};
 
 /// The time between two signs of life of ours.
 const BEAT: Duration = Duration::from_millis(500);
@@ -167,13 +167,14 @@ impl TreeExit {
 #[derive(Debug)]
 pub struct ProcessTree {
     pid: i32,
+    separation: Option<Separation>,
     orders: mpsc::Sender<Vec<u8>>,
     words: mpsc::Sender<Vec<u8>>,
     beats: AbortHandle,
     from: ChildStdout,
     frames: FrameReader,
     // Kept so that tokio reaps it. It is never killed from here: it has to outlive us to do its work.
-    _supervisor: Child,
+    supervisor: Child,
 }
 
 impl ProcessTree {
@@ -204,12 +205,13 @@ impl ProcessTree {
         let beats = tokio::spawn(write(to, ordered, waiting)).abort_handle();
         let mut tree = Self {
             pid: 0,
+            separation: None,
             orders,
             words,
             beats,
             from,
             frames: FrameReader::default(),
-            _supervisor: supervisor,
+            supervisor,
         };
         tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory))
             .await
@@ -217,9 +219,19 @@ impl ProcessTree {
         Ok(tree)
     }
 
-    /// The agent's process.
+    /// The agent's process, or the first process of its PID namespace if it has one.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// The namespaces that the agent has, as its supervisor says.
+    pub(crate) fn separation(&self) -> Option<Separation> {
+        self.separation
+    }
+
+    /// The supervisor's process, while it is there.
+    pub(crate) fn supervisor(&self) -> Option<i32> {
+        self.supervisor.id()?.try_into().ok()
     }
 
     /// The next event. Cancel-safe. `Exited` or `Lost` is the last.
@@ -290,7 +302,7 @@ impl ProcessTree {
         match self.frame().await {
             Some((FrameKind::Started, body)) => {
                 let started: Started = serde_json::from_slice(&body).map_err(ProcessError::failed)?;
-                self.pid = started.pid;
+                (self.pid, self.separation) = (started.pid, started.separation);
                 // Refused before the agent has heard a word; dropping the line ends it.
                 started.directory.map_or(Ok(()), |there| be_in(directory, Path::new(&there)))
             }

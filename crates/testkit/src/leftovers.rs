@@ -25,6 +25,28 @@ pub fn leftovers(directory: &Path, but: &[u32]) -> Vec<Leftover> {
     others.filter_map(|pid| look(pid, directory)).collect()
 }
 
+/// Our number of an agent that knows itself by another one, because it has a namespace of processes: below that supervisor,
+/// and below the first process of the namespace.
+pub fn number_outside(supervisor: u32, own: u32) -> Option<u32> {
+    let pids = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        let above = [parent_of(*pid), parent_of(*pid).and_then(parent_of)];
+        status_of(*pid, "NSpid:") == Some(own) && above.contains(&Some(supervisor))
+    })
+}
+
+/// The parent of a process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    status_of(pid, "PPid:")
+}
+
+/// The last number of a line about a process.
+fn status_of(pid: u32, line: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|found| found.strip_prefix(line))?.split_whitespace().last()?.parse().ok()
+}
+
 fn look(pid: u32, directory: &Path) -> Option<Leftover> {
     let proc = Path::new("/proc").join(pid.to_string());
     // What has gone meanwhile cannot be read, and is no leftover.

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
 //! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
-//! `port` (an address that stays its own), `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
+//! `port` (an address that stays its own), `poor_kernel` (one that lacks what walls are made of), `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
 //! much of one as signing in takes), `provider` (a real identity provider) and `chat` (a chat service that is none).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
@@ -16,6 +16,7 @@ mod homing;
 mod http;
 mod leftovers;
 mod model;
+mod poor_kernel;
 mod port;
 mod provider;
 mod sse;
@@ -27,8 +28,9 @@ pub use certificate::{Authority, Signed};
 pub use chat::{ChatAnswer, ChatBehaviour, ChatService, Post};
 pub use homing::{CommandOutput, Homing, Setup};
 pub use http::{Http, HttpAnswer};
-pub use leftovers::{Leftover, leftovers};
+pub use leftovers::{Leftover, leftovers, number_outside, parent_of};
 pub use model::{ModelRequest, Protocol, RequestPurpose, StubModel};
+pub use poor_kernel::{lose_namespaces_of_processes, lose_walls};
 pub use port::Port;
 pub use provider::Provider;
 pub use sse::{EventStream, StreamEvent};

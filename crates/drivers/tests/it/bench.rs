@@ -8,6 +8,7 @@ use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
 use homing_drivers::{Scripted, ScriptedConfig};
 use kernel::{Failure, Fence, MessageId, Native, SessionId};
 use processes::count_marked;
+use processes::wall::WallKind;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -17,6 +18,8 @@ pub(crate) const WAIT: Duration = Duration::from_secs(20);
 pub(crate) struct Bench {
     pub(crate) place: TempDir,
     pub(crate) agent: Scripted,
+    /// True if its agents have namespaces of processes.
+    pub(crate) has_namespace: bool,
 }
 
 impl Bench {
@@ -31,7 +34,9 @@ impl Bench {
         std::fs::create_dir_all(&locks).unwrap();
         let log = Some(place.path().join("log"));
         let config = ScriptedConfig { log, ..ScriptedConfig::new(far_side(), home, locks) };
-        Self { agent: Scripted::new(change(config)), place }
+        let config = change(config);
+        let has_namespace = matches!(config.wall.kind, WallKind::Auto | WallKind::Mounts);
+        Self { agent: Scripted::new(config), place, has_namespace }
     }
 
     pub(crate) fn locks(&self) -> PathBuf {
@@ -74,6 +79,12 @@ impl Bench {
         let mut log = self.log().into_iter().rev();
         let entry = log.find(|entry| entry["session"] == session.as_str() && entry["event"] == "start");
         entry.unwrap()["pid"].as_i64().unwrap() as i32
+    }
+
+    /// Our number of the tree's agent, which calls itself by that one.
+    pub(crate) fn number_outside(&self, tree: &TreeName, own: u32) -> Option<i32> {
+        let supervisor = holder_at(&self.locks().join(format!("{tree}.lock")))?["pid"].as_u64()?;
+        testkit::number_outside(supervisor.try_into().ok()?, own)?.try_into().ok()
     }
 
     /// The supervisor, by the lock file.
@@ -156,10 +167,12 @@ impl Candidate for Bench {
 
     fn strike(&self, tree: &TreeName, blow: Blow) -> Result<(), Cannot> {
         let of_tree = |entry: &&serde_json::Value| entry["session"] == tree.as_str();
-        let pid = self.log().iter().rfind(of_tree).map(|entry| entry["pid"].as_i64().unwrap() as i32);
+        let own = self.log().iter().rfind(of_tree).map(|entry| entry["pid"].as_u64().unwrap() as u32);
         let blow = if blow == Blow::Kill { Signal::KILL } else { Signal::STOP };
         // It may have done it to itself already.
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid.unwrap()).unwrap(), blow);
+        if let Some(pid) = self.number_outside(tree, own.unwrap()) {
+            let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), blow);
+        }
         Ok(())
     }
 

@@ -3,11 +3,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::conformance::Candidate;
 use agent::{Agent, AgentEvent, Launch, TreeName};
 use homing_drivers::ScriptedConfig;
+use processes::wall::{Wall, WallKind};
 use rustix::process::Signal;
 
 use crate::bench::{Bench, WAIT, count_commands, far_side, signal, until};
@@ -19,8 +21,16 @@ const HANGING: &str = "hanging";
 /// A silence, in milliseconds, that no test waits for.
 const NEVER_SILENT: &str = "600000";
 
-fn benches() -> [Bench; 2] {
-    [Bench::new(), Bench::with(|config| ScriptedConfig { group: false, ..config })]
+/// Each way in which a tree is held: by a namespace of its own or not, by a group or not.
+fn benches() -> [Bench; 4] {
+    let without_group = || Bench::with(|config| ScriptedConfig { group: false, ..config });
+    [Bench::new(), without_group(), without_namespace(true), without_namespace(false)]
+}
+
+/// Found and ended by our own hands alone.
+fn without_namespace(group: bool) -> Bench {
+    let wall = Arc::new(Wall { kind: WallKind::Off, ..Wall::default() });
+    Bench::with(|config| ScriptedConfig { group, wall, ..config })
 }
 
 #[tokio::test]
@@ -61,7 +71,8 @@ async fn they_are_gone_after_the_agent_was_killed() {
     for bench in benches() {
         let launch = bench.launch();
         let mut running = bench.attempt(&launch, STUBBORN, HANGING).await;
-        signal(bench.log()[0]["pid"].as_i64().unwrap() as i32, Signal::KILL);
+        let own = bench.log()[0]["pid"].as_u64().unwrap() as u32;
+        signal(bench.number_outside(&launch.tree, own).unwrap(), Signal::KILL);
         let last = last_of(&mut running).await;
         assert!(
             matches!(&last, AgentEvent::Died { verified, .. } if verified.gone && verified.killed >= 5),
@@ -78,7 +89,8 @@ async fn they_are_gone_after_the_supervisor_was_killed_and_what_is_left_ended() 
         let running = bench.attempt(&launch, STUBBORN, HANGING).await;
         signal(bench.supervisor_of(&launch.tree), Signal::KILL);
         let ended = bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
-        assert!(ended.killed >= 5, "{ended:?}");
+        // Where they had a namespace, the kernel has ended them.
+        assert!(ended.killed >= 5 || bench.has_namespace, "{ended:?}");
         assert_eq!(bench.left(&launch.tree), 0);
         assert_no_group(&launch.tree);
         assert_eq!(std::fs::read_dir(bench.locks()).unwrap().count(), 0);
@@ -188,7 +200,7 @@ async fn a_supervisor_is_deaf_to_polite_signals_and_its_agent_is_not() {
 /// No mark and no parent of ours: still a descendant.
 #[tokio::test]
 async fn children_that_shed_the_mark_are_gone_after_a_stop() {
-    for (bench, tail) in benches().into_iter().zip([25, 75]) {
+    for (bench, tail) in benches().into_iter().zip([25, 75, 26, 76]) {
         // A command line that no other test on this machine has.
         let naps = format!("9{}.{tail}", std::process::id());
         let launch = bench.launch();
@@ -207,16 +219,16 @@ async fn children_that_shed_the_mark_are_gone_after_a_stop() {
 /// No mark, no parent of ours, and a supervisor that was killed before it could do anything: it had written them down.
 #[tokio::test]
 async fn children_that_shed_the_mark_are_gone_after_the_supervisor_was_killed_and_what_is_left_ended() {
-    for (bench, tail) in benches().into_iter().zip([35, 85]) {
+    for (bench, tail) in benches().into_iter().zip([35, 85, 36, 86]) {
         let naps = format!("9{}.{tail}", std::process::id());
         let command = format!("sleep {naps}");
         let launch = bench.launch();
         let text = format!("!run (setsid env -i {command} >/dev/null 2>&1 &)\n!say 1 0\n!sleep 60000");
         let running = bench.attempt(&launch, &text, "word1").await;
         until("it is seen", WAIT, || count_commands(&command) == 1).await;
-        // The agent, and the one that left it.
+        // The agent, the one that left it, and the first process of their namespace.
         let seen = || bench.holder_of(&launch.tree)["seen"].as_array().unwrap().len();
-        until("it is written down", WAIT, || seen() == 2).await;
+        until("it is written down", WAIT, || seen() == 2 + usize::from(bench.has_namespace)).await;
         signal(bench.supervisor_of(&launch.tree), Signal::KILL);
         bench.agent.end_leftovers(launch.tree.clone()).await.unwrap();
         assert_eq!(count_commands(&command), 0);

@@ -98,7 +98,7 @@ fn die(homing: &mut Homing, agent: &Nasty, death: Death, round: usize, gone_max:
     eventually("they are written down", || (holder(&lock).1 > PROCESSES).then_some(()));
     let began = Instant::now();
     match death {
-        Death::Agent => kill(agent.process(homing, &message)),
+        Death::Agent => kill(agent.process(homing, supervisor.0, &message)),
         Death::Supervisor => kill(supervisor.0),
         Death::Server => homing.kill9(),
         Death::Silence => homing.signal(Signal::STOP),
@@ -171,10 +171,11 @@ impl Nasty {
     }
 
     /// Its process, for this message.
-    fn process(&self, homing: &Homing, message: &str) -> i32 {
+    fn process(&self, homing: &Homing, supervisor: i32, message: &str) -> i32 {
         let log = homing.agent_log();
         let ran = log.iter().find(|ran| ran.event == "start" && ran.message == message);
-        ran.expect("it has begun").pid.cast_signed()
+        let own = ran.expect("it has begun").pid;
+        testkit::number_outside(supervisor.cast_unsigned(), own).expect("it runs").cast_signed()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use homing_processes::wall::{DataDirectory, ProofRequest, Wall, prove_wall};
+use homing_processes::wall::{DataDirectory, OsUser, ProofRequest, Wall, prove_wall};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -15,18 +15,24 @@ fn main() -> ExitCode {
     }
 }
 
-/// `prove PLACE KIND`: proves a wall of that kind around the data directory PLACE, and says what was tried.
+/// `prove PLACE KIND TRIES [--team] [PERSON=USER]…`: proves a wall of that kind around the data directory PLACE, and says what
+/// was tried.
 #[tokio::main(flavor = "current_thread")]
 async fn prove() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
-    let [place, kind] = &arguments[..] else { return ExitCode::FAILURE };
+    let [place, kind, tries, others @ ..] = &arguments[..] else { return ExitCode::FAILURE };
     let data = DataDirectory::of(place.as_ref()).expect("a directory");
     let kind = serde_json::from_value(serde_json::Value::String(kind.clone())).expect("a kind of wall");
+    let users = others.iter().filter_map(|other| other.split_once('='));
+    let people =
+        users.map(|(person, user)| (person.to_owned(), OsUser::named(user).expect("a user"))).collect();
     let proving = ProofRequest {
         exe: std::env::current_exe().expect("we were started from somewhere"),
         locks: format!("{place}/attempts").into(),
-        wall: Arc::new(Wall { kind, data: Some(data), ..Wall::default() }),
+        wall: Arc::new(Wall { kind, data: Some(data), people, ..Wall::default() }),
         server: std::process::id().cast_signed(),
+        tries: tries.parse().expect("a number"),
+        must: others.iter().any(|other| other == "--team"),
     };
     let proof = prove_wall(&proving).await;
     for words in proof.words() {

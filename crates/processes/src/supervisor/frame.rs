@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wall::SessionWall;
+use crate::wall::{Separation, SessionWall};
 
 /// The longest frame. A start with its whole environment has to fit; words and output are cut into pieces.
 pub(crate) const FRAME_BYTES_MAX: usize = 512 * 1024;
@@ -107,6 +107,9 @@ pub(crate) struct Started {
     pub(crate) pid: i32,
     /// Where it runs, as the kernel says. Nothing if it has already ended.
     pub(crate) directory: Option<String>,
+    /// The namespaces that it has.
+    #[serde(default)]
+    pub(crate) separation: Option<Separation>,
 }
 
 /// Nothing was started.

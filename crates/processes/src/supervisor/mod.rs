@@ -4,9 +4,11 @@
 //! `homing supervise` runs this before there is any runtime: one thread, one `poll`, a few buffers. It reads a `Start`,
 //! takes the tree's lock, starts the agent, carries bytes to and fro, and ends the tree when the agent's own process
 //! ends, when the tree takes more than it may, when the daemon says so, closes the line or is silent for too long. It answers `Exited` when it has seen
-//! everything gone and freed the lock. It never reads what the agent says.
+//! everything gone and freed the lock. It never reads what the agent says. Behind a wall with a PID namespace its child is
+//! the first process in there (`init`), which is no part of what the agent has started.
 
 pub(crate) mod frame;
+mod init;
 mod relay;
 mod spawn;
 mod watch;
@@ -23,9 +25,8 @@ use crate::control_group::ControlGroup;
 use crate::lock::{LockHolder, TreeLock};
 use crate::reaper::{Process, ProcessReaper, ReapOutcome, TreeMark};
 use crate::wall::PreparedWall;
-use frame::{
-    Exited, FrameKind, FrameReader, NotAFrame, RefusalKind, Refused, ResourceLimit, Start, Started, put_json,
-};
+use frame::{Exited, FrameKind, FrameReader, NotAFrame, RefusalKind, Refused, Start, Started, put_json};
+use init::AgentEnd;
 use relay::{EndReason, Relay};
 use spawn::Spawned;
 use watch::LimitWatch;
@@ -57,7 +58,6 @@ struct Supervisor {
     reaper: ProcessReaper,
     relay: Relay,
     watch: LimitWatch,
-    agent: Process,
 }
 
 impl Supervisor {
@@ -97,16 +97,20 @@ impl Supervisor {
         let group = start.group.then(|| ControlGroup::make(&mark.group_name())).flatten();
         let limits = group.as_ref().map_or(start.limits, |group| group.keep_within(start.limits));
         let launched =
-            Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(child, agent, holder)| {
+            Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(mut child, agent, holder)| {
+                let separation = Some(child.separation);
+                let started = Started { pid: agent.pid, directory: child.directory.take(), separation };
+                let first = child.end.is_some().then_some(agent);
                 let relay = Relay::new(child, control, start);
-                let relay = relay.map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
-                Ok((relay, agent, LimitWatch::new(limits, holder)))
+                let mut relay = relay.map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
+                relay.tell(FrameKind::Started, &started);
+                Ok((relay, first, LimitWatch::new(limits, holder)))
             });
         let mut reaper = ProcessReaper::from_above(mark, group);
         match launched {
-            Ok((mut relay, agent, watch)) => {
-                relay.tell(FrameKind::Started, &Started { pid: agent.pid, directory: directory_of(agent) });
-                Ok(Self { lock, reaper, relay, watch, agent })
+            Ok((relay, first, watch)) => {
+                reaper.first = first;
+                Ok(Self { lock, reaper, relay, watch })
             }
             Err(refused) => {
                 reaper.until_gone(Instant::now() + KILL_WAIT);
@@ -137,7 +141,7 @@ impl Supervisor {
         }
         let wall =
             PreparedWall::new(&start.wall).map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
-        let child = spawn::spawn(start, mark, group, wall).map_err(|why| {
+        let child = spawn::spawn(start, mark, group, &wall).map_err(|why| {
             let wrong =
                 [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];
             let kind = if wrong.contains(&why.kind()) { RefusalKind::Wrong } else { RefusalKind::Failed };
@@ -151,7 +155,7 @@ impl Supervisor {
     }
 
     fn run(mut self) -> ExitCode {
-        let end = self.relay.until_the_end(&mut self.reaper, &mut self.watch, &mut self.lock, self.agent.pid);
+        let end = self.relay.until_the_end(&mut self.reaper, &mut self.watch, &mut self.lock);
         // Asked while the group is there.
         let limit = if let EndReason::Over(limit) = end { Some(limit) } else { self.reaper.exceeded() };
         let mut outcome = self.reaper.until_gone(Instant::now() + KILL_WAIT);
@@ -160,7 +164,9 @@ impl Supervisor {
             free(&mut lock);
         }
         if end != EndReason::Alone {
-            let exited = exited(&self.reaper, self.agent.pid, outcome, limit);
+            let ReapOutcome { killed, gone } = outcome;
+            let AgentEnd { code, signal } = self.relay.agent_end(&self.reaper).unwrap_or_default();
+            let exited = Exited { code, signal, killed, gone, limit };
             // A daemon that went away meanwhile will end what it finds: nothing.
             let _ = self.relay.farewell(&exited);
         }
@@ -212,23 +218,6 @@ fn limit(start: &Start) -> io::Result<()> {
         )?;
     }
     Ok(())
-}
-
-fn exited(reaper: &ProcessReaper, agent: i32, outcome: ReapOutcome, limit: Option<ResourceLimit>) -> Exited {
-    let status = reaper.status_of(agent);
-    Exited {
-        code: status.and_then(|status| status.exit_status()),
-        signal: status.and_then(|status| status.terminating_signal()),
-        killed: outcome.killed,
-        gone: outcome.gone,
-        limit,
-    }
-}
-
-/// Where a process is, as the kernel says. One that has ended is nowhere.
-fn directory_of(process: Process) -> Option<String> {
-    let directory = std::fs::read_link(format!("/proc/{}/cwd", process.pid)).ok()?;
-    Some(directory.to_string_lossy().into_owned())
 }
 
 fn free(lock: &mut Option<TreeLock>) {

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::frame::{
     Counted, Exited, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, ResourceLimit, Start, put, put_json,
 };
+use super::init::AgentEnd;
 use super::spawn::Spawned;
 use super::timespec;
 use super::watch::LimitWatch;
@@ -59,7 +60,11 @@ pub(super) struct Relay {
     input_closes: bool,
     /// The daemon wants to know how many processes there are.
     wants_count: bool,
-    agent: OwnedFd,
+    /// Our child: the agent, or the first process of its namespace, which hands signals on to it.
+    child: (OwnedFd, i32),
+    /// The line on which the first process says how the agent ended.
+    end_line: Option<OwnedFd>,
+    end: Option<AgentEnd>,
     agent_in: Option<OwnedFd>,
     agent_out: Option<OwnedFd>,
     agent_err: Option<OwnedFd>,
@@ -71,10 +76,10 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn new(spawned: Spawned, control: FrameReader, start: &Start) -> io::Result<Self> {
-        let Spawned { pid, stdin, stdout, stderr } = spawned;
-        let agent = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        let Spawned { pid, end: end_line, stdin, stdout, stderr, .. } = spawned;
+        let child = (rustix::process::pidfd_open(pid, PidfdFlags::empty())?, pid.as_raw_nonzero().get());
         let (agent_in, agent_out, agent_err) = (Some(stdin), Some(stdout), Some(stderr));
-        for pipe in [&agent_in, &agent_out, &agent_err].into_iter().flatten() {
+        for pipe in [&agent_in, &agent_out, &agent_err, &end_line].into_iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
         // Each end of a pipe has its own mode: the daemon's ends stay as they are.
@@ -88,7 +93,9 @@ impl Relay {
             input,
             input_closes,
             wants_count: false,
-            agent,
+            child,
+            end_line,
+            end: None,
             agent_in,
             agent_out,
             agent_err,
@@ -108,7 +115,6 @@ impl Relay {
         reaper: &mut ProcessReaper,
         watch: &mut LimitWatch,
         lock: &mut TreeLock,
-        agent: i32,
     ) -> EndReason {
         loop {
             match self.listen(watch.wait()) {
@@ -120,7 +126,7 @@ impl Relay {
             // Before the agent gets the words that came behind the question: what it starts for them is not meant.
             if std::mem::take(&mut self.wants_count) {
                 let family = reaper.family();
-                let processes = u32::try_from(family.len()).unwrap_or(u32::MAX);
+                let processes = u32::try_from(reaper.own(&family)).unwrap_or(u32::MAX);
                 let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
                 self.tell(FrameKind::Counted, &Counted { processes, newest });
             }
@@ -128,14 +134,27 @@ impl Relay {
                 return EndReason::Alone;
             }
             reaper.reap();
-            if reaper.status_of(agent).is_some() {
+            if self.agent_end(reaper).is_some() {
                 return EndReason::Exited;
             }
-            reaper.forget_all_but(agent);
+            reaper.forget_all_but(self.child.1);
             if let Some(limit) = watch.look(reaper, lock) {
                 return EndReason::Over(limit);
             }
         }
+    }
+
+    /// The agent's end, if it has ended: as its first process says, or as the end of our child.
+    pub(super) fn agent_end(&mut self, reaper: &ProcessReaper) -> Option<AgentEnd> {
+        let mut line = Vec::new();
+        if let Some(pipe) = &self.end_line
+            && !matches!(read_some(pipe, &mut line), Ok(PipeRead::Nothing))
+        {
+            // It says one thing, once, in one write.
+            self.end_line = None;
+            self.end = serde_json::from_slice(&line).ok();
+        }
+        self.end.or_else(|| reaper.status_of(self.child.1).map(AgentEnd::from))
     }
 
     /// Sends what the agent had still said, and how it ended. Everything is dead, so what is in the pipes is all. This
@@ -193,8 +212,9 @@ impl Relay {
         let has_room = self.outgoing.len() < OUTGOING_BYTES_MAX;
         let mut ready = vec![
             PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.agent.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.child.0.as_fd(), PollFlags::IN),
         ];
+        ready.extend(self.end_line.iter().map(|line| PollFd::new(line, PollFlags::IN)));
         if !self.outgoing.is_empty() {
             ready.push(PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::OUT));
         }
@@ -217,7 +237,7 @@ impl Relay {
                 FrameKind::CloseInput => self.input_closes = true,
                 FrameKind::Beat => {}
                 FrameKind::Interrupt => {
-                    let _ = rustix::process::pidfd_send_signal(&self.agent, Signal::INT);
+                    let _ = rustix::process::pidfd_send_signal(&self.child.0, Signal::INT);
                 }
                 FrameKind::Count => self.wants_count = true,
                 FrameKind::Kill => return Ok(Some(EndReason::Told)),

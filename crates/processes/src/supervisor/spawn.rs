@@ -1,25 +1,34 @@
-//! Starts the agent so that it cannot outlive its supervisor by accident, and keeps the supervisor alive meanwhile. The one
-//! place with unsafe code.
+//! Starts the agent so that it cannot outlive its supervisor by accident, and keeps the supervisor alive meanwhile.
+//!
+//! The supervisor forks a copy of itself (`born`), the copy raises the wall around itself and becomes the agent
+//! (`Birth::become_agent`), and says on a line of its own how far it came. Where the wall has a PID namespace, the copy is the
+//! first process in it (`init`) and the agent its child. What the kernel does not let us have is tried again with less, as
+//! far as the wall allows.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
+use serde::{Deserialize, Serialize};
 
 use super::frame::Start;
+use super::init;
 use crate::control_group::ControlGroup;
 use crate::reaper::TreeMark;
-use crate::wall::PreparedWall;
+use crate::wall::{PreparedWall, Separation, Unenforced};
 
-/// The longest reason for which an agent is not started.
-const COMPLAINT_BYTES_MAX: usize = 1_024;
+/// The longest that is read of what a birth says: a directory, and a reason.
+const BIRTH_BYTES_MAX: u64 = 64 * 1024;
 
 /// The polite signals. A service manager sends them to everything at once; a supervisor has its work still before it.
-const POLITE: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+pub(super) const POLITE: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// Takes no notice of polite signals from now on. What ends a supervisor is its daemon's end.
 pub(super) fn be_deaf() {
@@ -36,9 +45,15 @@ fn set_polite(disposition: libc::sighandler_t) {
     }
 }
 
-/// The agent's process, which is our child, and our ends of its lines.
+/// The agent's process, and our ends of its lines.
 pub(super) struct Spawned {
+    /// Our child: the first process of the tree's PID namespace, else the agent itself.
     pub(super) pid: Pid,
+    /// By this the first process says how the agent ended, if there is one.
+    pub(super) end: Option<OwnedFd>,
+    pub(super) separation: Separation,
+    /// Where the agent runs, as the kernel says.
+    pub(super) directory: Option<String>,
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
@@ -49,8 +64,45 @@ pub(super) fn spawn(
     start: &Start,
     mark: &TreeMark,
     group: Option<&ControlGroup>,
-    wall: PreparedWall,
+    wall: &PreparedWall,
 ) -> io::Result<Spawned> {
+    let mut lacks = io::Error::from(io::ErrorKind::Unsupported);
+    for separation in wall.separations() {
+        match spawn_behind(start, mark, group, wall, *separation) {
+            Ok(spawned) => return Ok(spawned),
+            Err(NotBorn::Cannot(why)) => lacks = why,
+            Err(NotBorn::Failed(why)) => return Err(why),
+        }
+    }
+    Err(wall.cannot(&lacks))
+}
+
+/// Why there is no agent.
+enum NotBorn {
+    /// The kernel does not let us have these namespaces; fewer may do.
+    Cannot(io::Error),
+    Failed(io::Error),
+}
+
+impl From<io::Error> for NotBorn {
+    fn from(why: io::Error) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<rustix::io::Errno> for NotBorn {
+    fn from(why: rustix::io::Errno) -> Self {
+        Self::Failed(why.into())
+    }
+}
+
+fn spawn_behind(
+    start: &Start,
+    mark: &TreeMark,
+    group: Option<&ControlGroup>,
+    wall: &PreparedWall,
+    separation: Separation,
+) -> Result<Spawned, NotBorn> {
     let (program, arguments) =
         start.argv.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut command = Command::new(program);
@@ -58,45 +110,54 @@ pub(super) fn spawn(
     command.env_clear().envs(start.env.iter().map(|(name, value)| (name, value))).envs(mark.variables());
     let [(its_in, stdin), (stdout, its_out), (stderr, its_err)] = [pipe()?, pipe()?, pipe()?];
     command.stdin(its_in).stdout(its_out).stderr(its_err);
-    let supervisor = rustix::process::getpid();
+    let ((heard, says), (end, ends)) = (pipe()?, pipe()?);
+    let supervisor = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     let directory = start.directory.clone();
-    let before_exec = move || {
-        // The agent shall hear what we do not, whoever made us deaf.
-        set_polite(libc::SIG_DFL);
-        rustix::process::setsid()?;
-        wall.enforce()?;
-        // Behind the wall, or there would be a way past it upwards. And what the kernel was asked before we became somebody
-        // else it has forgotten.
-        rustix::process::chdir(&directory)?;
-        die_with(supervisor)
-    };
-    // SAFETY: the supervisor has one thread, so its copy between fork and exec may do what any process may: no lock can be
-    // held by a thread that does not exist.
-    #[allow(unsafe_code)]
-    unsafe {
-        command.pre_exec(before_exec);
-    }
-    let born_inside =
-        group.and_then(ControlGroup::directory).map(|directory| spawn_into(&mut command, &directory));
-    let born = match born_inside {
-        Some(Ok(born)) => born,
-        Some(Err(NotThere)) | None => spawn_and_move(&mut command, group),
-    };
-    let pid = born.map_err(|why| complaint(&stderr, why))?;
-    Ok(Spawned { pid, stdin, stdout, stderr })
+    let mut birth = Birth { wall, separation, directory, command, supervisor, says, ends };
+    let Some(pid) = born(&birth, group)? else { birth.go() };
+    drop(birth);
+    let directory = hear(heard).inspect_err(|_| bury(pid))?;
+    let end = (separation == Separation::Processes).then_some(end);
+    Ok(Spawned { pid, end, separation, directory, stdin, stdout, stderr })
 }
 
-/// The words it said before it could become the agent, if it did; else the error as it is.
-fn complaint(stderr: &OwnedFd, why: io::Error) -> io::Error {
-    let mut said = [0; COMPLAINT_BYTES_MAX];
-    let read = rustix::io::ioctl_fionbio(stderr, true).and_then(|()| rustix::io::read(stderr, &mut said));
-    match read {
-        Ok(length @ 1..) => io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            String::from_utf8_lossy(&said[..length]).into_owned(),
-        ),
-        Ok(0) | Err(_) => why,
+/// Ends a child that has not become an agent.
+fn bury(pid: Pid) {
+    let _ = rustix::process::kill_process(pid, Signal::KILL);
+    let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+}
+
+/// A line that a birth says. It says no more once it has become the agent.
+#[derive(Debug, Serialize, Deserialize)]
+enum BirthLine {
+    /// The wall stands, and it is there.
+    In(Option<String>),
+    /// These namespaces are not to be had.
+    Cannot(i32, String),
+    /// With the kernel's number of the reason, if it has one.
+    Failed(Option<i32>, String),
+}
+
+/// Hears a birth to its end. Answers where the agent is.
+fn hear(heard: OwnedFd) -> Result<Option<String>, NotBorn> {
+    let mut said = String::new();
+    File::from(heard).take(BIRTH_BYTES_MAX).read_to_string(&mut said)?;
+    let mut place = None;
+    for line in said.lines() {
+        match serde_json::from_str(line).map_err(io::Error::from)? {
+            BirthLine::In(directory) => place = Some(directory),
+            BirthLine::Cannot(number, _) => {
+                return Err(NotBorn::Cannot(io::Error::from_raw_os_error(number)));
+            }
+            BirthLine::Failed(Some(number), _) => {
+                return Err(NotBorn::Failed(io::Error::from_raw_os_error(number)));
+            }
+            BirthLine::Failed(None, why) => {
+                return Err(NotBorn::Failed(io::Error::new(io::ErrorKind::PermissionDenied, why)));
+            }
+        }
     }
+    place.ok_or_else(|| NotBorn::Failed(io::Error::other("it was ended before it became the agent")))
 }
 
 /// A pipe that no other child of ours inherits: the end to read from and the end to write to.
@@ -104,66 +165,135 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// The agent moves itself into the group before it becomes itself. The kernel lets a moving process wait until no
-/// processor can be in the midst of anything with groups, often for ten milliseconds and more.
-fn spawn_and_move(command: &mut Command, group: Option<&ControlGroup>) -> io::Result<Pid> {
-    if let Some(entrance) = group.and_then(ControlGroup::entrance) {
-        let move_in = move || {
-            // Where we may not move, the reaper has its two other ways.
-            let _ = rustix::io::write(&entrance, b"0");
-            Ok(())
+/// Our copy that is about to be the agent. It has one thread, as the supervisor has, so it may do what any process may: no
+/// lock can be held by a thread that does not exist.
+struct Birth<'a> {
+    wall: &'a PreparedWall,
+    separation: Separation,
+    directory: PathBuf,
+    command: Command,
+    supervisor: OwnedFd,
+    says: OwnedFd,
+    ends: OwnedFd,
+}
+
+impl Birth<'_> {
+    /// Becomes the agent, or says why not and ends.
+    fn go(&mut self) -> ! {
+        let line = match self.become_agent() {
+            Ok(never) => match never {},
+            Err(NotBorn::Cannot(why)) => {
+                BirthLine::Cannot(why.raw_os_error().unwrap_or(libc::EPERM), why.to_string())
+            }
+            Err(NotBorn::Failed(why)) => BirthLine::Failed(why.raw_os_error(), why.to_string()),
         };
-        // SAFETY: one system call that allocates nothing, in the only thread there is.
+        self.say(&line);
+        // SAFETY: ends the process without running anything of the supervisor's, whose copy it is.
         #[allow(unsafe_code)]
         unsafe {
-            command.pre_exec(move_in);
+            libc::_exit(1)
         }
     }
-    Ok(Pid::from_child(&command.spawn()?))
-}
 
-/// The group cannot be born into here: an older kernel, or one that does not let us.
-struct NotThere;
-
-/// The agent is born inside the group, which costs nothing. The inner error is the agent's: it could not be started.
-fn spawn_into(command: &mut Command, group: &File) -> Result<io::Result<Pid>, NotThere> {
-    let (read, written) = pipe().map_err(|_| NotThere)?;
-    match fork_into(group).map_err(|_| NotThere)? {
-        None => {
-            // Comes back only if it failed. The pipe closes by itself if it did not.
-            let why = command.exec().raw_os_error().unwrap_or(libc::EINVAL);
-            let _ = rustix::io::write(&written, &why.to_ne_bytes());
-            // SAFETY: ends the process without running anything of the supervisor's, whose copy it is.
-            #[allow(unsafe_code)]
-            unsafe {
-                libc::_exit(1)
-            }
+    fn become_agent(&mut self) -> Result<Infallible, NotBorn> {
+        // The agent shall hear what we do not, whoever made us deaf.
+        set_polite(libc::SIG_DFL);
+        rustix::process::setsid()?;
+        self.wall.enforce(self.separation).map_err(|why| match why {
+            Unenforced::Cannot(why) => NotBorn::Cannot(why),
+            Unenforced::Refused(why) => NotBorn::Failed(io::Error::other(why)),
+        })?;
+        // Behind the wall, or there would be a way past it upwards. And what the kernel was asked before we became somebody
+        // else it has forgotten.
+        rustix::process::chdir(&self.directory)?;
+        self.die_with_supervisor()?;
+        let here = std::env::current_dir().ok();
+        self.say(&BirthLine::In(here.map(|here| here.to_string_lossy().into_owned())));
+        if self.separation == Separation::Processes {
+            self.become_second()?;
         }
-        Some(pid) => {
-            drop(written);
-            let mut why = [0; 4];
-            if File::from(read).read_exact(&mut why).is_err() {
-                return Ok(Ok(pid));
-            }
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-            Ok(Err(io::Error::from_raw_os_error(i32::from_ne_bytes(why))))
+        Err(NotBorn::Failed(self.command.exec()))
+    }
+
+    /// Leaves this process to be the first of its namespace; what goes on here is its child.
+    fn become_second(&self) -> io::Result<()> {
+        // What it holds and has seen of the supervisor's is nobody's in there. The agent gets over this by its exec.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        if let Some(agent) = fork(0, None)? {
+            init::run(agent, &self.ends);
+        }
+        rustix::process::setsid()?;
+        Ok(())
+    }
+
+    /// The kernel kills this process when the supervisor dies, even if that was killed itself.
+    fn die_with_supervisor(&self) -> io::Result<()> {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have died before we asked. In a namespace of processes it has no number, so not by that.
+        let mut ready = [PollFd::new(&self.supervisor, PollFlags::IN)];
+        match rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+            0 => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    }
+
+    fn say(&self, line: &BirthLine) {
+        if let Ok(mut line) = serde_json::to_vec(line) {
+            line.push(b'\n');
+            let _ = rustix::io::write(&self.says, &line);
         }
     }
 }
 
-/// `fork`, with the child inside the group. None in the child.
-fn fork_into(group: &File) -> io::Result<Option<Pid>> {
+/// Makes our copy, in the control group if there is one. None in the copy.
+///
+/// Born inside the group costs nothing. Where that cannot be, it moves itself: the kernel lets a moving process wait until no
+/// processor can be in the midst of anything with groups, often for ten milliseconds and more.
+fn born(birth: &Birth<'_>, group: Option<&ControlGroup>) -> Result<Option<Pid>, NotBorn> {
+    let flags = birth.wall.namespaces(birth.separation);
+    let lacks = |why: io::Error| match flags {
+        0 => NotBorn::Failed(why),
+        _ => NotBorn::Cannot(why),
+    };
+    if let Some(directory) = group.and_then(ControlGroup::directory)
+        && let Ok(born) = fork(flags, Some(&directory))
+    {
+        return Ok(born);
+    }
+    let born = fork(flags, None).map_err(lacks)?;
+    if born.is_none()
+        && let Some(entrance) = group.and_then(ControlGroup::entrance)
+    {
+        // Where we may not move, the reaper has its other ways.
+        let _ = rustix::io::write(&entrance, b"0");
+    }
+    Ok(born)
+}
+
+/// `fork`, with the child in namespaces of its own, and inside the group if there is one. None in the child.
+fn fork(namespaces: u64, group: Option<&File>) -> io::Result<Option<Pid>> {
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     // SAFETY: a structure of plain numbers, for which zero means nothing special.
     #[allow(unsafe_code)]
     let mut how: libc::clone_args = unsafe { std::mem::zeroed() };
-    how.flags = CLONE_INTO_CGROUP;
+    how.flags = namespaces;
     how.exit_signal = libc::SIGCHLD as u64;
-    how.cgroup = group.as_raw_fd() as u64;
+    if let Some(group) = group {
+        how.flags |= CLONE_INTO_CGROUP;
+        how.cgroup = group.as_raw_fd() as u64;
+    }
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything and goes on here with the stack it
     // has. The supervisor has one thread, so no lock can be held by another one that does not exist in the child.
     #[allow(unsafe_code)]
-    let born = unsafe { libc::syscall(libc::SYS_clone3, &raw mut how, size_of::<libc::clone_args>()) };
+    let mut born = unsafe { libc::syscall(libc::SYS_clone3, &raw mut how, size_of::<libc::clone_args>()) };
+    if born == -1 && group.is_none() {
+        // Some containers let nobody use the newer call.
+        // SAFETY: as above. All the other arguments are for what is not asked for.
+        #[allow(unsafe_code)]
+        {
+            born = unsafe { libc::syscall(libc::SYS_clone, namespaces | how.exit_signal, 0, 0, 0, 0) };
+        }
+    }
     match born {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
@@ -172,16 +302,5 @@ fn fork_into(group: &File) -> io::Result<Option<Pid>> {
             .and_then(Pid::from_raw)
             .map(Some)
             .ok_or_else(|| io::ErrorKind::Other.into()),
-    }
-}
-
-/// The kernel kills this process when the supervisor dies, even if it was killed itself.
-fn die_with(supervisor: Pid) -> io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before we asked.
-    if rustix::process::getppid() == Some(supervisor) {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()))
     }
 }

@@ -43,7 +43,7 @@ impl LimitWatch {
         let every = if self.limits.memory_bytes_max.is_some() { MEASURE_EVERY } else { LOOK_EVERY };
         self.next = Instant::now() + every;
         let family = reaper.family();
-        let limit = self.exceeded(&family);
+        let limit = self.exceeded(&family, reaper.own(&family));
         if family != self.seen {
             self.holder.seen = family.iter().map(|process| (process.pid, process.started)).collect();
             // A list that cannot be written is one of several ways to find them.
@@ -53,9 +53,9 @@ impl LimitWatch {
         limit
     }
 
-    fn exceeded(&self, family: &BTreeSet<Process>) -> Option<ResourceLimit> {
+    fn exceeded(&self, family: &BTreeSet<Process>, processes: usize) -> Option<ResourceLimit> {
         let ResourceLimits { memory_bytes_max, processes_max } = self.limits;
-        if processes_max.is_some_and(|processes_max| family.len() > processes_max as usize) {
+        if processes_max.is_some_and(|processes_max| processes > processes_max as usize) {
             return Some(ResourceLimit::Processes);
         }
         let bytes_max = memory_bytes_max?;
@@ -100,7 +100,8 @@ mod tests {
         let me = BTreeSet::from([Process::now(std::process::id().cast_signed()).unwrap()]);
         let holder = LockHolder { pid: 1, started: 1, group: None, seen: Vec::new() };
         let exceeded = |memory_bytes_max, processes_max| {
-            LimitWatch::new(ResourceLimits { memory_bytes_max, processes_max }, holder.clone()).exceeded(&me)
+            LimitWatch::new(ResourceLimits { memory_bytes_max, processes_max }, holder.clone())
+                .exceeded(&me, 1)
         };
         assert_eq!(exceeded(None, None), None);
         assert_eq!(exceeded(Some(u64::MAX), Some(1)), None);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use serde::{Deserialize, Serialize};
 
 use super::held::{HeldFile, HiddenPath};
 use super::mounts::{CoverError, HiddenFile};
@@ -48,6 +49,44 @@ pub(crate) struct PreparedWall {
     hidden: Vec<HiddenFile>,
     /// The agent is going to be root.
     is_root: bool,
+    /// The user and the group of the supervisor.
+    supervisor: (u32, u32),
+}
+
+/// The namespaces of its own that an agent has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Separation {
+    /// Of processes, of messages and memory that processes share (IPC), and of mounts.
+    Processes,
+    /// Of mounts alone.
+    Files,
+    /// None.
+    Nothing,
+}
+
+impl Separation {
+    /// The parts of a wall that are missing with it, in words.
+    pub(crate) fn lacks(self) -> Option<&'static str> {
+        match self {
+            Self::Processes => None,
+            Self::Files => Some(
+                "the kernel lets agents have no namespaces of processes: those outside can be named, and a filter \
+                 refuses what could be done with that",
+            ),
+            Self::Nothing => Some(
+                "the kernel lets agents have no namespaces (that takes root, or namespaces of users), or [wall] wants none",
+            ),
+        }
+    }
+}
+
+/// Why the wall does not stand.
+#[derive(Debug)]
+pub(crate) enum Unenforced {
+    /// The kernel does not let us have these namespaces.
+    Cannot(io::Error),
+    /// In these words; fewer namespaces would not help.
+    Refused(String),
 }
 
 /// Why no wall can be made of what there is.
@@ -82,63 +121,84 @@ impl PreparedWall {
             names.extend(mounts::disks());
         }
         let hidden = look_up(&around.hide, &names, &around.keep);
-        Ok(Self { around, hidden, is_root })
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        Ok(Self { around, hidden, is_root, supervisor: (user.as_raw(), group.as_raw()) })
+    }
+
+    /// The namespaces to try for, the most of them first. What comes last is what there has to be at least.
+    pub(crate) fn separations(&self) -> &'static [Separation] {
+        use Separation::{Files, Nothing, Processes};
+        match self.around.kind {
+            WallKind::Auto => &[Processes, Files, Nothing],
+            WallKind::Mounts => &[Processes, Files],
+            WallKind::Landlock | WallKind::Off => &[Nothing],
+        }
+    }
+
+    /// The namespaces that the agent has to be born in; others can be made later.
+    pub(crate) fn namespaces(&self, separation: Separation) -> u64 {
+        let users = if self.with_users() { libc::CLONE_NEWUSER } else { 0 };
+        match separation {
+            Separation::Processes => (libc::CLONE_NEWPID | users) as u64,
+            Separation::Files | Separation::Nothing => 0,
+        }
+    }
+
+    /// The error when none of the separations can be had.
+    pub(crate) fn cannot(&self, why: &io::Error) -> io::Error {
+        let what = "the wall around it cannot be made by mounts, as [wall] wants";
+        io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
     }
 
     /// Raises the wall around this process, for good. Only in a process with one thread, which is about to be the agent.
-    pub(crate) fn enforce(&self) -> io::Result<()> {
+    pub(crate) fn enforce(&self, separation: Separation) -> Result<(), Unenforced> {
         let kind = self.around.kind;
-        let covered = match kind {
-            WallKind::Auto | WallKind::Mounts => self.cover(),
-            WallKind::Landlock | WallKind::Off => Err(CoverError::Cannot(io::ErrorKind::Unsupported.into())),
-        };
-        match &covered {
-            // Not by Landlock either: that goes by names.
-            Err(CoverError::Moving(name)) => {
-                let what = format!("{MOVED} ({})", name.display());
-                return Err(said(&what, &io::ErrorKind::ResourceBusy.into()));
-            }
-            Err(CoverError::Cannot(why)) if kind == WallKind::Mounts => {
-                return Err(said("the wall around it cannot be made by mounts, as [wall] wants", why));
-            }
-            Err(CoverError::Cannot(_)) | Ok(()) => {}
+        if separation != Separation::Nothing {
+            self.cover(separation).map_err(|why| match why {
+                // Not by Landlock either: that goes by names.
+                CoverError::Moving(name) => Unenforced::Refused(format!("{MOVED} ({})", name.display())),
+                CoverError::Cannot(why) => Unenforced::Cannot(why),
+            })?;
         }
-        let hides = covered.is_err() && kind != WallKind::Off;
+        let refused = |why: io::Error| Unenforced::Refused(why.to_string());
         if let Some(os_user) = &self.around.os_user {
-            os_user
-                .become_user()
-                .map_err(|why| said(&format!("we cannot become the user {:?}", os_user.user), &why))?;
+            os_user.become_user().map_err(|why| {
+                Unenforced::Refused(format!("we cannot become the user {:?}: {why}", os_user.user))
+            })?;
         } else if self.is_root && kind != WallKind::Off {
-            shed_powers()?;
+            shed_powers(ROOT_KEEPS).map_err(refused)?;
+        } else if separation != Separation::Nothing {
+            // Those over the namespace of users, which whoever is going to be the agent loses anyway.
+            shed_powers(CapabilitySet::empty()).map_err(refused)?;
         }
         if kind == WallKind::Off {
             return Ok(());
         }
-        rustix::thread::set_no_new_privs(true)?;
-        syscalls::bound();
+        rustix::thread::set_no_new_privs(true).map_err(|why| refused(why.into()))?;
+        syscalls::bound(separation);
+        let hides = separation == Separation::Nothing;
         let enforced = if hides {
             let names = |hidden: &HiddenFile| [Some(hidden.held.name.clone()), hidden.held.name_now().ok()];
             let hide: Vec<PathBuf> = self.hidden.iter().flat_map(names).flatten().collect();
-            landlock_rules::hide(&hide, &self.around.keep)?
+            landlock_rules::hide(&hide, &self.around.keep).map_err(refused)?
         } else {
-            landlock_rules::bound()?
+            landlock_rules::bound().map_err(refused)?
         };
         let stands = !hides || enforced;
-        match lacks(kind, self.around.must, stands) {
-            Some(what) => Err(said(what, &io::ErrorKind::Unsupported.into())),
-            None => Ok(()),
-        }
+        lacks(kind, self.around.must, stands).map_or(Ok(()), |what| Err(Unenforced::Refused(what.to_owned())))
     }
 
-    fn cover(&self) -> Result<(), CoverError> {
-        // A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.
-        let with_users = !rustix::process::geteuid().is_root() && self.around.os_user.is_none();
-        mounts::separate(with_users)?;
-        let agent =
-            self.around.os_user.as_ref().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    fn cover(&self, separation: Separation) -> Result<(), CoverError> {
+        mounts::separate(separation, self.with_users().then_some(self.supervisor))?;
+        let agent = self.around.os_user.as_ref().map_or(self.supervisor.0, |user| user.uid);
         mounts::cover(&self.hidden, agent, Instant::now() + MOVING_WAIT)?;
         mounts::fix(self.is_root);
         Ok(())
+    }
+
+    /// A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.
+    fn with_users(&self) -> bool {
+        self.supervisor.0 != 0 && self.around.os_user.is_none()
     }
 }
 
@@ -188,22 +248,17 @@ fn lacks(kind: WallKind, must: bool, stands: bool) -> Option<&'static str> {
     }
 }
 
-fn said(what: &str, why: &io::Error) -> io::Error {
-    // The error crosses a fork as a number. What it means goes by the agent's own line, which the supervisor reads.
-    eprint!("{what}: {why}");
-    io::Error::from_raw_os_error(why.raw_os_error().unwrap_or(libc::EPERM))
-}
-
-/// Leaves of root's powers what an agent may keep. They are gone when the process becomes the agent.
-fn shed_powers() -> io::Result<()> {
-    for power in CapabilitySet::all().iter().filter(|power| !ROOT_KEEPS.contains(*power)) {
+/// Leaves of the powers that we have those that an agent may keep. The others are gone at the latest when the process becomes
+/// the agent.
+fn shed_powers(keeps: CapabilitySet) -> io::Result<()> {
+    for power in CapabilitySet::all().iter().filter(|power| !keeps.contains(*power)) {
         if rustix::thread::capability_is_in_bounding_set(power).unwrap_or(false) {
             // Who may not do this is no whole root; the proof tells what is left.
             let _ = rustix::thread::remove_capability_from_bounding_set(power);
         }
     }
     let has = rustix::thread::capabilities(None)?;
-    let kept = has.permitted & ROOT_KEEPS;
+    let kept = has.permitted & keeps;
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     Ok(rustix::thread::set_capabilities(None, sets)?)
 }

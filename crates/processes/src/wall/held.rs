@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +30,16 @@ impl HiddenPath {
         let path = path.into();
         let held = HeldFile::open(&path).ok();
         Self { path, held }
+    }
+
+    /// Holds the directory that has this name, and makes an empty one if there is nothing, so that what is put there later is
+    /// hidden from those who run by then. Where we may not make it the name is looked up again at each start.
+    pub fn directory(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        if path.symlink_metadata().is_err() {
+            let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        }
+        Self::of(path)
     }
 
     /// The one true name it has, or had when it was first seen.
@@ -183,6 +194,21 @@ mod tests {
         assert!(!held.is_gone());
         std::fs::remove_dir(moved.join("secret")).unwrap();
         assert!(held.is_gone() && held.find().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_directory_that_is_missing_is_made_for_its_owner_alone_and_held() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap().join("above/keys");
+        let hidden = HiddenPath::directory(&path);
+        assert_eq!(hidden.held.unwrap().name, path);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o700);
+        // What is there stays as it is, whatever it is.
+        let file = place.path().join("file");
+        std::fs::write(&file, "words").unwrap();
+        assert!(HiddenPath::directory(&file).held.is_some() && file.is_file());
+        assert!(HiddenPath::directory("/proc/nowhere").held.is_none(), "nobody can make that");
     }
 
     #[test]

@@ -17,6 +17,20 @@ use landlock::{
 /// The version of Landlock that we know. Older kernels do what they can of it.
 const KNOWN: ABI = ABI::V6;
 
+/// The first version that bounds signals and abstract sockets.
+pub(super) const BOUNDS_SIGNALS: i64 = 6;
+
+/// The kernel's own version of it, if it has any.
+pub(super) fn version() -> Option<i64> {
+    const ASK_FOR_VERSION: u32 = 1;
+    // SAFETY: asks for a number; there is nothing that it could read.
+    #[allow(unsafe_code)]
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, ASK_FOR_VERSION)
+    };
+    (version > 0).then_some(version)
+}
+
 /// Bounds signals, sockets and tracing for good. Answers whether the kernel has Landlock at all.
 pub(super) fn bound() -> io::Result<bool> {
     restrict(|| Ruleset::default().scope(Scope::from_all(KNOWN))?.create())

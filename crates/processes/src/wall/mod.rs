@@ -26,13 +26,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ProcessError;
 
-pub(crate) use enforce::PreparedWall;
+pub(crate) use enforce::{PreparedWall, Separation, Unenforced};
 use held::HeldFile;
 pub use held::HiddenPath;
 pub(crate) use held::pass_on;
 pub use os_user::{NoSuchUser, OsUser};
 pub use probe::{ProbeResult, probe_wall};
-pub use prove::{ProofRequest, WallProof, prove_wall};
+pub use prove::{PROOF_TRIES, ProofRequest, WallProof, prove_wall};
 
 /// The kind of wall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

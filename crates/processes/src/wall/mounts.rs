@@ -20,7 +20,7 @@ use rustix::mount::{
 use rustix::process::DumpableBehavior;
 use rustix::thread::UnshareFlags;
 
-use super::enforce::until;
+use super::enforce::{Separation, until};
 use super::held::HeldFile;
 
 /// A directory that is looked at by nobody but us, and not behind a link.
@@ -31,26 +31,62 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// Settings by which root makes the kernel start programs, outside of any wall.
 const SETTINGS: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/sys"];
 
-/// A mount namespace of our own: as root just so, else together with a user namespace in which we are who we were.
-pub(super) fn separate(with_users: bool) -> io::Result<()> {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let users = if with_users { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
+/// Where the kernel shows processes.
+const PROCESSES: &str = "/proc";
+/// The number of the last process that was made in our namespace of them.
+const LAST_NUMBER: &str = "/proc/sys/kernel/ns_last_pid";
+
+/// A mount namespace of our own; and one of what processes share, with a view of processes, if we are the first process
+/// of a namespace of those. As root just so, else together with a user namespace in which we are who we were: `us` are our user
+/// and our group. It is ours already where we are the first process.
+pub(super) fn separate(separation: Separation, us: Option<(u32, u32)>) -> io::Result<()> {
+    let is_first = separation == Separation::Processes;
+    let others = match (is_first, us) {
+        (true, _) => UnshareFlags::NEWIPC,
+        (false, Some(_)) => UnshareFlags::NEWUSER,
+        (false, None) => UnshareFlags::empty(),
+    };
+    if is_first {
+        become_who_we_were(us)?;
+    }
     // SAFETY: the table of descriptors stays shared with nobody but ourselves; we are alone in this process.
     #[allow(unsafe_code)]
     unsafe {
-        rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | users)?;
+        rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | others)?;
     }
-    if with_users {
-        // Our copy of the supervisor is closed to its own user as that is, and so would its files in /proc be.
-        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-        // The kernel wants this first: nobody may shed a group that keeps them out of something.
-        std::fs::write("/proc/self/setgroups", "deny")?;
-        std::fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-        std::fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    if !is_first {
+        become_who_we_were(us)?;
     }
     // What is mounted outside later comes in; nothing goes out.
     rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    if is_first {
+        take_a_number();
+        let processes = file_system("proc", &[], MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+        put(&processes, &rustix::fs::open(PROCESSES, DIRECTORY, Mode::empty())?)?;
+    }
     Ok(())
+}
+
+/// Says who we are in a new user namespace, in which we are nobody yet.
+fn become_who_we_were(us: Option<(u32, u32)>) -> io::Result<()> {
+    let Some((uid, gid)) = us else { return Ok(()) };
+    // Our copy of the supervisor is closed to its own user as that is, and so would its files in /proc be.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    // The kernel wants this first: nobody may shed a group that keeps them out of something.
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// Gives the next process of our namespace, which is the agent, the number that we have outside. All agents would have the
+/// number 2 otherwise, and so would the names that they make of it, in directories that they share.
+fn take_a_number() {
+    let outside = std::fs::read_link("/proc/self").ok();
+    let number = outside.as_ref().and_then(|name| name.to_str()?.parse::<u32>().ok());
+    if let Some(number) = number.filter(|number| *number > 2) {
+        // A kernel that cannot counts from 2.
+        let _ = std::fs::write(LAST_NUMBER, (number - 1).to_string());
+    }
 }
 
 /// Something hidden, and the paths inside of it that stay.
@@ -163,15 +199,19 @@ impl Found<'_> {
 
 /// An empty file system that is nowhere yet.
 fn empty_directory() -> io::Result<OwnedFd> {
-    let empty = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in [("source", "hidden"), ("mode", "755"), ("size", "64k")] {
-        rustix::mount::fsconfig_set_string(empty.as_fd(), key, value)?;
+    let options = [("source", "hidden"), ("mode", "755"), ("size", "64k")];
+    file_system("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC)
+}
+
+/// A new file system that is nowhere yet, in which nothing gives anybody rights.
+fn file_system(kind: &str, options: &[(&str, &str)], besides: MountAttrFlags) -> io::Result<OwnedFd> {
+    let made = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        rustix::mount::fsconfig_set_string(made.as_fd(), *key, *value)?;
     }
-    rustix::mount::fsconfig_create(empty.as_fd())?;
-    let bare = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    Ok(rustix::mount::fsmount(empty.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, bare)?)
+    rustix::mount::fsconfig_create(made.as_fd())?;
+    let bare = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | besides;
+    Ok(rustix::mount::fsmount(made.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, bare)?)
 }
 
 /// Makes the directories of a path inside of a cover.

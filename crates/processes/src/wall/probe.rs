@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{CWD, RenameFlags};
@@ -19,6 +19,8 @@ use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use serde::{Deserialize, Serialize};
+
+use crate::reaper::Process;
 
 /// Powers with which a process leaves a wall: by mounts, tracing, disks, files by number, devices, modules.
 const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
@@ -47,12 +49,18 @@ const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_
 /// The part that a probe has to play.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum ProbeOrder {
-    /// Tries every way there is.
-    TryAll(ProbeTargets),
+    /// Tries every way there is, so many times.
+    TryAll(ProbeTargets, u32),
     /// Renames, until its input ends.
     Rename(RenameTargets),
     /// Reads these, again and again.
     Read(Vec<PathBuf>),
+    /// Reads each path that comes by its input, and says at once what it found.
+    ReadAsTold,
+    /// Leaves a program behind that has left everything else, and listens there.
+    LeaveDaemon(PathBuf),
+    /// Is that program.
+    Daemon(PathBuf),
 }
 
 /// The directories of a probe that renames: two are exchanged in a loop, and in the end the first gets another name.
@@ -71,16 +79,46 @@ pub(super) struct ProbeTargets {
     pub(super) private: Vec<PathBuf>,
     /// Everything else that is hidden.
     pub(super) hidden: Vec<PathBuf>,
-    /// A file of another session.
+    /// A file of another session, and one in its agent's home.
     pub(super) other: PathBuf,
+    pub(super) other_home: PathBuf,
     /// A file of its own, which it has to be able to read.
     pub(super) own: PathBuf,
     /// A file elsewhere, which it has to be able to read.
     pub(super) elsewhere: PathBuf,
-    /// The server's process.
-    pub(super) server: i32,
+    /// The processes that must stay out of reach: the server's, and the supervisor's.
+    pub(super) server: Outsider,
+    pub(super) supervisor: Outsider,
     /// The name of an abstract socket of the server's.
     pub(super) socket: String,
+}
+
+/// A process outside of the wall.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Outsider {
+    pid: i32,
+    started: u64,
+}
+
+impl Outsider {
+    /// The one that has this number for whoever asks.
+    pub(super) fn now(pid: i32) -> Self {
+        Self { pid, started: Process::now(pid).map_or(0, |process| process.started) }
+    }
+
+    /// Its number, unless that is somebody else's here, as it may be in a namespace of processes: a server can be number 1.
+    fn number(self) -> Result<i32, String> {
+        match Process::now(self.pid) {
+            Some(found) if self.started != 0 && found.started != self.started => {
+                Err("it has no number here".to_owned())
+            }
+            Some(_) | None => Ok(self.pid),
+        }
+    }
+
+    fn tried(self, way: fn(i32) -> ProbeOutcome) -> ProbeOutcome {
+        self.number().and_then(way)
+    }
 }
 
 /// One way that was tried.
@@ -104,9 +142,12 @@ pub fn probe_wall() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let tried = match order {
-        ProbeOrder::TryAll(targets) => targets.try_all(),
+        ProbeOrder::TryAll(targets, tries) => targets.try_often(tries),
         ProbeOrder::Rename(targets) => vec![targets.rename_all()],
         ProbeOrder::Read(paths) => vec![read_often(&paths)],
+        ProbeOrder::ReadAsTold => return read_as_told(),
+        ProbeOrder::LeaveDaemon(socket) => vec![needs("start programs", [leave_daemon(&socket)])],
+        ProbeOrder::Daemon(socket) => return be_daemon(&socket),
     };
     for tried in tried {
         println!("{}", serde_json::to_string(&tried).unwrap_or_default());
@@ -118,9 +159,23 @@ pub fn probe_wall() -> ExitCode {
 type ProbeOutcome = Result<String, String>;
 
 impl ProbeTargets {
+    /// Each way so many times; the last one changes us for good, so it comes last.
+    fn try_often(&self, tries: u32) -> Vec<ProbeResult> {
+        let mut all = self.try_all();
+        for _ in 1..tries {
+            for (known, found) in all.iter_mut().zip(self.try_all()) {
+                // One that got out says more than all that did not.
+                if known.held && !found.held {
+                    *known = found;
+                }
+            }
+        }
+        all.push(shut("take the cover away", self.uncover(tries)));
+        all
+    }
+
     fn try_all(&self) -> Vec<ProbeResult> {
-        let supervisor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-        let mut all = vec![
+        vec![
             needs("read its own files", [read(&self.own)]),
             needs("write beside its own files", [write(&self.own.with_extension("written"))]),
             needs("read a file elsewhere", [read(&self.elsewhere)]),
@@ -129,6 +184,10 @@ impl ProbeTargets {
             shut(
                 "read another session's files",
                 [read(&self.other), list(self.other.parent().unwrap_or(&self.data))],
+            ),
+            shut(
+                "read another session's home",
+                [read(&self.other_home), list(self.other_home.parent().unwrap_or(&self.data))],
             ),
             shut("read what is hidden besides", self.hidden.iter().map(|path| read_or_list(path))),
             shut(
@@ -139,24 +198,23 @@ impl ProbeTargets {
             shut("rename a directory above what is hidden", self.rename_above()),
             shut("get there by links and by /proc", self.roundabout()),
             shut("look into the server", look_into(self.server, &self.data)),
-            shut("look into the supervisor", look_into(supervisor, &self.data)),
-            shut(
-                "trace the server or the supervisor",
-                [trace(self.server), trace(supervisor), take_file(self.server)],
-            ),
-            shut("signal the server or the supervisor", [signal(self.server), signal(supervisor)]),
-            shut("end the server by its control group", [group_of(self.server)]),
-            shut(
-                "change the limits of the server or the supervisor",
-                [limit(self.server), limit(supervisor), slow_down(self.server), slow_down(supervisor)],
-            ),
+            shut("look into the supervisor", look_into(self.supervisor, &self.data)),
+            shut("trace the server or the supervisor", self.outsiders(&[trace, take_file])),
+            shut("signal the server or the supervisor", self.outsiders(&[signal])),
+            shut("end the server by its control group", [self.server.tried(group_of)]),
+            shut("change the limits of the server or the supervisor", self.outsiders(&[limit, slow_down])),
+            shut("choose processors for the server or the supervisor", self.outsiders(&[bind, reschedule])),
             shut("reach an abstract socket of the server's", [self.abstract_socket()]),
             shut("reach programs that start others", starters().iter().map(|path| connect(path))),
             shut("have powers that lead out", [powers()]),
             shut("read a disk", disks()),
-        ];
-        all.push(shut("take the cover away", self.uncover()));
-        all
+        ]
+    }
+
+    /// Each way with each process outside.
+    fn outsiders(&self, ways: &[fn(i32) -> ProbeOutcome]) -> Vec<ProbeOutcome> {
+        let each = |outsider: Outsider| ways.iter().map(move |way| outsider.tried(*way));
+        [self.server, self.supervisor].into_iter().flat_map(each).collect()
     }
 
     /// Each directory above something hidden.
@@ -195,10 +253,11 @@ impl ProbeTargets {
     }
 
     /// Directly, and from a namespace of our own, in which we may do anything.
-    fn uncover(&self) -> Vec<ProbeOutcome> {
+    fn uncover(&self, tries: u32) -> Vec<ProbeOutcome> {
         let take =
             || rustix::mount::unmount(&self.data, UnmountFlags::DETACH).map_err(|why| words(why.into()));
-        let mut all = vec![take().and_then(|()| self.first_private())];
+        let take_often = || (0..tries).map(|_| take().and_then(|()| self.first_private()));
+        let mut all: Vec<ProbeOutcome> = take_often().collect();
         // SAFETY: there is no other thread with which descriptors could be shared.
         #[allow(unsafe_code)]
         let alone = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) };
@@ -208,7 +267,7 @@ impl ProbeTargets {
             let _ = fs::write("/proc/self/uid_map", format!("0 {uid} 1"));
             let _ = fs::write("/proc/self/gid_map", format!("0 {gid} 1"));
         }
-        all.push(take().and_then(|()| self.first_private()));
+        all.extend(take_often());
         all.push(self.first_private());
         all
     }
@@ -246,6 +305,56 @@ fn input_has_ended() -> bool {
     let mut ready = [PollFd::new(&stdin, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     rustix::event::poll(&mut ready, Some(&now)).is_ok() && ready[0].revents().contains(PollFlags::HUP)
+}
+
+/// Answers a line for each path.
+fn read_as_told() -> ExitCode {
+    for path in io::stdin().lines().map_while(Result::ok) {
+        let tried = shut("read what was made while it runs", [read_or_list(Path::new(&path))]);
+        println!("{}", serde_json::to_string(&tried).unwrap_or_default());
+    }
+    ExitCode::SUCCESS
+}
+
+/// Starts a program with nothing of ours in its environment, and waits until it listens.
+fn leave_daemon(socket: &Path) -> ProbeOutcome {
+    let mut command = Command::new(std::env::current_exe().map_err(words)?);
+    command.arg("probe-wall").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut first = command.spawn().map_err(words)?;
+    let order = serde_json::to_string(&ProbeOrder::Daemon(socket.to_path_buf())).unwrap_or_default();
+    if let Some(mut stdin) = first.stdin.take() {
+        writeln!(stdin, "{order}").map_err(words)?;
+    }
+    let mut said = String::new();
+    if let Some(stdout) = first.stdout.take() {
+        BufReader::new(stdout).read_line(&mut said).map_err(words)?;
+    }
+    let _ = first.wait();
+    if said.trim() == LISTENING { Ok(said) } else { Err("it does not listen".to_owned()) }
+}
+
+/// The word of a daemon that can be reached.
+const LISTENING: &str = "listening";
+
+/// In a session of its own, without a parent, deaf to polite signals; until somebody kills it.
+fn be_daemon(socket: &Path) -> ExitCode {
+    // SAFETY: there is no other thread, so the copy may do what any process may; ignoring signals runs no code of ours.
+    #[allow(unsafe_code)]
+    let is_parent = unsafe {
+        for polite in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            libc::signal(polite, libc::SIG_IGN);
+        }
+        rustix::process::setsid().is_err() || libc::fork() != 0
+    };
+    if is_parent {
+        return ExitCode::SUCCESS;
+    }
+    let Ok(listener) = UnixListener::bind(socket) else { return ExitCode::FAILURE };
+    println!("{LISTENING}");
+    for stream in listener.incoming() {
+        drop(stream);
+    }
+    ExitCode::SUCCESS
 }
 
 fn read_often(paths: &[PathBuf]) -> ProbeResult {
@@ -346,7 +455,11 @@ fn renamed(path: &Path) -> ProbeOutcome {
 }
 
 /// Everything by which the files, the memory or the view of a process could be had.
-fn look_into(pid: i32, data: &Path) -> Vec<ProbeOutcome> {
+fn look_into(outsider: Outsider, data: &Path) -> Vec<ProbeOutcome> {
+    let pid = match outsider.number() {
+        Ok(pid) => pid,
+        Err(why) => return vec![Err(why)],
+    };
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let link = |name: &str| {
         fs::read_link(proc.join(name)).map(|_| proc.join(name).display().to_string()).map_err(words)
@@ -414,6 +527,35 @@ fn slow_down(pid: i32) -> ProbeOutcome {
     let known = rustix::process::getpriority_process(process).map_err(no)?;
     rustix::process::setpriority_process(process, known).map_err(no)?;
     Ok(format!("process {pid}"))
+}
+
+/// Sets the processors of another process to those that it has.
+fn bind(pid: i32) -> ProbeOutcome {
+    // SAFETY: a set of plain bits.
+    #[allow(unsafe_code)]
+    let mut known: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: writes into a set of ours, then reads it, each of the length it is told.
+    #[allow(unsafe_code)]
+    let set = unsafe {
+        let asked = libc::sched_getaffinity(pid, size_of_val(&known), &raw mut known);
+        if asked == 0 { libc::sched_setaffinity(pid, size_of_val(&known), &raw const known) } else { asked }
+    };
+    if set == 0 { Ok(format!("process {pid}")) } else { Err(words(io::Error::last_os_error())) }
+}
+
+/// Sets the scheduler of another process to the one that it has.
+fn reschedule(pid: i32) -> ProbeOutcome {
+    // SAFETY: a structure of plain numbers; the calls read and write it, and nothing else of ours.
+    #[allow(unsafe_code)]
+    let set = unsafe {
+        let mut known: libc::sched_param = std::mem::zeroed();
+        match libc::sched_getscheduler(pid) {
+            -1 => -1,
+            _ if libc::sched_getparam(pid, &raw mut known) != 0 => -1,
+            policy => libc::sched_setscheduler(pid, policy, &raw const known),
+        }
+    };
+    if set >= 0 { Ok(format!("process {pid}")) } else { Err(words(io::Error::last_os_error())) }
 }
 
 fn group_of(pid: i32) -> ProbeOutcome {

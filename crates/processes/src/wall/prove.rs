@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,17 @@ use std::time::Duration;
 use kernel::{SessionId, TreeName};
 use uuid::Uuid;
 
-use super::probe::{ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
-use super::{DataDirectory, HiddenPath, Wall, WalledSession};
+use super::enforce::Separation;
+use super::probe::{Outsider, ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
+use super::{DataDirectory, HiddenPath, Wall, WallKind, WalledSession, landlock_rules, syscalls};
 use crate::error::ProcessError;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
-/// The longest that one probe may take.
+/// The longest that one probe may take, and so much more for each try that it has.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
-/// The starts while another probe renames. Tests have more.
-const STARTS_MEANWHILE: usize = 5;
+const TRY_WAIT: Duration = Duration::from_millis(100);
+/// The tries of each attack. Tests have more.
+pub const PROOF_TRIES: u32 = 5;
 /// The name of the directory that is hidden from a probe that renames.
 const HIDDEN: &str = "hidden";
 /// Files that are the server's alone, where it is there.
@@ -39,6 +41,10 @@ pub struct ProofRequest {
     pub wall: Arc<Wall>,
     /// The process that must stay out of reach: the server's, or our own.
     pub server: i32,
+    /// The tries of each attack, and the starts while another probe renames.
+    pub tries: u32,
+    /// Nothing is started without a wall, as if several people used the server.
+    pub must: bool,
 }
 
 /// The verdict on the wall, and what was tried.
@@ -48,19 +54,21 @@ pub struct WallProof {
     pub proved: bool,
     /// The attempts to get out.
     pub tried: Vec<ProbeResult>,
+    /// The parts of a wall that this kernel does not let us have.
+    pub lacks: Vec<String>,
 }
 
 impl WallProof {
-    /// The attempts, in words.
+    /// The lacks and the attempts, in words.
     pub fn words(&self) -> Vec<String> {
         let words = |tried: &ProbeResult| format!("{}: {}", tried.what, tried.seen);
-        self.tried.iter().map(words).collect()
+        self.lacks.iter().cloned().chain(self.tried.iter().map(words)).collect()
     }
 }
 
 /// Tries the wall from inside: as the server's user, then as each user that somebody's sessions run as.
 pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
-    let mut tried = Vec::new();
+    let (mut tried, mut lacks) = (Vec::new(), kernel_lacks());
     let people = proving.wall.people.keys().cloned();
     for whose in std::iter::once(String::new()).chain(people) {
         let as_whom = proving
@@ -70,8 +78,11 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             .map(|os_user| format!("as {}: ", os_user.user))
             .unwrap_or_default();
         let ways = async {
-            let mut ways = one(proving, &whose).await?;
+            let (mut ways, separation) = one(proving, &whose).await?;
+            lacks.extend(separation.and_then(Separation::lacks).map(str::to_owned));
             ways.extend(renaming(proving, &whose).await?);
+            ways.push(made_late(proving, &whose).await?);
+            ways.push(left_behind(proving, &whose).await?);
             Ok::<_, ProcessError>(ways)
         };
         match ways.await {
@@ -86,52 +97,123 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             }
         }
     }
-    WallProof { proved: tried.iter().all(|tried| tried.held), tried }
+    if proving.wall.kind == WallKind::Off {
+        lacks = vec!["the wall is off, as [wall] says".to_owned()];
+    }
+    lacks.dedup();
+    WallProof { proved: tried.iter().all(|tried| tried.held), tried, lacks }
 }
 
-async fn one(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, ProcessError> {
+/// The parts of a wall besides namespaces that this kernel does not have, or keeps from us.
+fn kernel_lacks() -> Vec<String> {
+    let landlock = match landlock_rules::version() {
+        None => Some("the kernel has no Landlock, or keeps it from us".to_owned()),
+        Some(version) if version < landlock_rules::BOUNDS_SIGNALS => Some(format!(
+            "the kernel's Landlock (version {version}) bounds neither signals nor abstract sockets; Linux 6.12 does"
+        )),
+        Some(_) => None,
+    };
+    let filters = (!syscalls::can_filter()).then(|| "the kernel has no filters for system calls".to_owned());
+    landlock.into_iter().chain(filters).collect()
+}
+
+/// Answers what was tried, and the namespaces that the probe had.
+async fn one(
+    proving: &ProofRequest,
+    whose: &str,
+) -> Result<(Vec<ProbeResult>, Option<Separation>), ProcessError> {
     let no_data = || ProcessError::refused("there is no data directory");
     let data = proving.wall.data.clone().ok_or_else(no_data)?;
     fs::create_dir_all(&proving.locks).map_err(ProcessError::failed)?;
-    let stage = ProofStage::set(&data, proving)
+    let stage = ProofStage::set(&data, proving, whose)
         .map_err(|why| ProcessError::failed(format!("{}: {why}", data.path.display())))?;
-    let of = WalledSession { session: stage.session, whose, directory: &stage.work, must: false };
+    let of = WalledSession { session: stage.session, whose, directory: &stage.work, must: proving.must };
     let wall = proving.wall.around(&of, &stage.work, &proving.locks)?;
     if let Some(os_user) = proving.wall.os_user(&of) {
         os_user.chown(&stage.targets.own).map_err(ProcessError::failed)?;
     }
     let plan = TreePlan { wall, ..plan(proving, stage.session, &stage.work) };
-    let tree = begin(&plan, &ProbeOrder::TryAll(stage.targets.clone())).await?;
-    let mut tried = vec![stage.links()];
-    tried.extend(hear(tree).await?);
-    Ok(tried)
+    let tree = ProcessTree::start(&plan).await?;
+    let supervisor = Outsider::now(tree.supervisor().unwrap_or_default());
+    let targets = ProbeTargets { supervisor, ..stage.targets.clone() };
+    order(&tree, &ProbeOrder::TryAll(targets, proving.tries)).await?;
+    let (mut tried, separation) = (vec![stage.links()], tree.separation());
+    tried.extend(hear(proving, tree).await?);
+    Ok((tried, separation))
 }
 
 /// Lets a probe rename a directory above something hidden, again and again and in the end for good, while others start and try
-/// to read what is hidden.
+/// to read what is hidden. Between their starts somebody outside gives another directory above something hidden another name.
 async fn renaming(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, ProcessError> {
     let stage = RenameStage::set(proving, whose).map_err(ProcessError::failed)?;
-    let wall = &stage.wall;
-    let plan_of = |session| {
-        let of = WalledSession { session, whose, directory: &stage.open, must: false };
-        let wall = wall.around(&of, &stage.open, &proving.locks)?;
-        Ok::<_, ProcessError>(TreePlan { wall, ..plan(proving, session, &stage.open) })
-    };
     let [renames, reads] = stage.sessions;
-    let renaming = begin(&plan_of(renames)?, &ProbeOrder::Rename(stage.targets.clone())).await?;
+    let plan = stage.plan(proving, whose, renames)?;
+    let renaming = begin(&plan, &ProbeOrder::Rename(stage.targets.clone())).await?;
     let mut found = Vec::new();
-    for _ in 0..STARTS_MEANWHILE {
-        let tree = begin(&plan_of(reads)?, &ProbeOrder::Read(stage.secrets())).await?;
-        found.extend(hear(tree).await?);
+    for number in 0..proving.tries {
+        stage.rename_between(number).map_err(ProcessError::failed)?;
+        let tree = begin(&stage.plan(proving, whose, reads)?, &ProbeOrder::Read(stage.secrets())).await?;
+        found.extend(hear(proving, tree).await?);
     }
     renaming.end_input().await?;
-    let mut tried = hear(renaming).await?;
-    let after = begin(&plan_of(reads)?, &ProbeOrder::Read(stage.secrets())).await?;
-    found.extend(hear(after).await?);
-    // One that got it says more than all that did not.
-    found.sort_by_key(|found| found.held);
-    tried.extend(found.into_iter().next());
+    let mut tried = hear(proving, renaming).await?;
+    let after = begin(&stage.plan(proving, whose, reads)?, &ProbeOrder::Read(stage.secrets())).await?;
+    found.extend(hear(proving, after).await?);
+    tried.extend(the_worst(found));
     Ok(tried)
+}
+
+/// One that got it says more than all that did not.
+fn the_worst(mut found: Vec<ProbeResult>) -> Option<ProbeResult> {
+    found.sort_by_key(|found| found.held);
+    found.into_iter().next()
+}
+
+/// Makes something in a hidden place, which was not there when the server started, while a probe runs, and lets that look.
+async fn made_late(proving: &ProofRequest, whose: &str) -> Result<ProbeResult, ProcessError> {
+    let stage = RenameStage::set(proving, whose).map_err(ProcessError::failed)?;
+    let plan = stage.plan(proving, whose, stage.sessions[0])?;
+    let mut tree = begin(&plan, &ProbeOrder::ReadAsTold).await?;
+    let (mut said, mut found) = (Vec::new(), Vec::new());
+    for number in 0..proving.tries {
+        let secret = stage.make_late(number).map_err(ProcessError::failed)?;
+        tree.input(format!("{}\n", secret.display()).as_bytes()).await?;
+        while !said.contains(&b'\n') {
+            match tree.next().await {
+                TreeEvent::Output(bytes) => said.extend(bytes),
+                TreeEvent::Errors(_) | TreeEvent::Counted(_) => {}
+                TreeEvent::Exited(_) | TreeEvent::Lost => {
+                    return Err(ProcessError::failed("the probe ended"));
+                }
+            }
+        }
+        found.push(serde_json::from_slice(&said).map_err(ProcessError::failed)?);
+        said.clear();
+    }
+    the_worst(found).ok_or_else(|| ProcessError::failed("nothing was tried"))
+}
+
+/// Lets probes leave a daemon behind, and looks for it when they have ended.
+async fn left_behind(proving: &ProofRequest, whose: &str) -> Result<ProbeResult, ProcessError> {
+    let stage = RenameStage::set(proving, whose).map_err(ProcessError::failed)?;
+    let mut open = Vec::new();
+    for number in 0..proving.tries {
+        let socket = stage.open.join(format!("daemon-{number}"));
+        let plan = stage.plan(proving, whose, stage.sessions[0])?;
+        let tree = begin(&plan, &ProbeOrder::LeaveDaemon(socket.clone())).await?;
+        let started = hear(proving, tree).await?;
+        if let Some(not) = started.into_iter().find(|started| !started.held) {
+            return Err(ProcessError::failed(format!("{}: {}", not.what, not.seen)));
+        }
+        if UnixStream::connect(&socket).is_ok() {
+            open.push(socket.display().to_string());
+        }
+    }
+    let seen = match open.first() {
+        None => "cannot: it ends with its agent".to_owned(),
+        Some(socket) => format!("OPEN: {} of them can be reached, one at {socket}", open.len()),
+    };
+    Ok(ProbeResult { what: "leave a daemon behind".to_owned(), held: open.is_empty(), seen })
 }
 
 /// The probe, started as an agent is.
@@ -142,16 +224,20 @@ fn plan(proving: &ProofRequest, session: SessionId, directory: &Path) -> TreePla
 }
 
 /// Starts a probe and says what it has to do.
-async fn begin(plan: &TreePlan, order: &ProbeOrder) -> Result<ProcessTree, ProcessError> {
+async fn begin(plan: &TreePlan, part: &ProbeOrder) -> Result<ProcessTree, ProcessError> {
     let tree = ProcessTree::start(plan).await?;
-    let mut line = serde_json::to_vec(order).map_err(ProcessError::failed)?;
-    line.push(b'\n');
-    tree.input(&line).await?;
+    order(&tree, part).await?;
     Ok(tree)
 }
 
+async fn order(tree: &ProcessTree, part: &ProbeOrder) -> Result<(), ProcessError> {
+    let mut line = serde_json::to_vec(part).map_err(ProcessError::failed)?;
+    line.push(b'\n');
+    tree.input(&line).await
+}
+
 /// Hears a probe to its end.
-async fn hear(mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
+async fn hear(proving: &ProofRequest, mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
     let mut said = (Vec::new(), Vec::new());
     let hear = async {
         loop {
@@ -165,7 +251,8 @@ async fn hear(mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
         }
     };
     let late = |_| ProcessError::failed("the probe takes too long");
-    let exit = tokio::time::timeout(PROBE_WAIT, hear).await.map_err(late)??;
+    let wait_max = PROBE_WAIT + TRY_WAIT * proving.tries;
+    let exit = tokio::time::timeout(wait_max, hear).await.map_err(late)??;
     if exit.code != Some(0) {
         let why = String::from_utf8_lossy(&said.1);
         return Err(ProcessError::failed(format!("the probe failed: {} {}", exit.words(), why.trim())));
@@ -178,7 +265,8 @@ async fn hear(mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
     }
 }
 
-/// Something hidden in a directory that the probe may rename, and one to exchange that with. Gone when dropped.
+/// Something hidden in a directory that the probe may rename, and one to exchange that with; the same in one that only
+/// somebody outside renames; and something hidden that was not there. Gone when dropped.
 struct RenameStage {
     sessions: [SessionId; 2],
     /// The wall of all agents, with this hidden besides.
@@ -186,6 +274,9 @@ struct RenameStage {
     place: PathBuf,
     open: PathBuf,
     targets: RenameTargets,
+    /// The two names of the directory that is renamed between starts.
+    between: [PathBuf; 2],
+    late: PathBuf,
     turns: Vec<PathBuf>,
 }
 
@@ -202,11 +293,14 @@ impl RenameStage {
             turns: turns.collect(),
             open,
             targets: RenameTargets { first, second, aside },
+            between: ["here", "there"].map(|name| place.join(name)),
+            late: place.join("late").join(HIDDEN),
             place,
         };
-        let RenameTargets { first, second, .. } = &stage.targets;
+        let (RenameTargets { first, second, .. }, [between, _]) = (&stage.targets, &stage.between);
+        let [in_first, in_second, in_between] = [first, second, between].map(|above| above.join(HIDDEN));
         let directories =
-            [&stage.place, &stage.open, first, second, &first.join(HIDDEN), &second.join(HIDDEN)];
+            [&stage.place, &stage.open, first, second, between, &in_first, &in_second, &in_between];
         for directory in directories {
             fs::create_dir(directory)?;
             fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
@@ -214,18 +308,56 @@ impl RenameStage {
                 os_user.chown(directory)?;
             }
         }
-        let secret = first.join(HIDDEN).join("secret");
-        fs::write(&secret, "found\n")?;
-        fs::set_permissions(&secret, fs::Permissions::from_mode(0o644))?;
-        stage.wall.hide.push(HiddenPath::of(first.join(HIDDEN)));
+        for hidden in [in_first, in_between] {
+            plant(&hidden.join("secret"))?;
+            stage.wall.hide.push(HiddenPath::of(hidden));
+        }
+        stage.wall.hide.push(HiddenPath::directory(&stage.late));
+        // Nothing but the wall keeps anybody out.
+        for directory in [stage.late.parent(), Some(stage.late.as_path())].into_iter().flatten() {
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
+        }
         Ok(stage)
     }
 
-    /// Wherever the secret may be by now.
+    /// Wherever the secrets may be by now.
     fn secrets(&self) -> Vec<PathBuf> {
-        let RenameTargets { first, second, aside } = &self.targets;
-        [first, second, aside].map(|above| above.join(HIDDEN).join("secret")).to_vec()
+        let (RenameTargets { first, second, aside }, [here, there]) = (&self.targets, &self.between);
+        [first, second, aside, here, there].map(|above| above.join(HIDDEN).join("secret")).to_vec()
     }
+
+    /// Gives the directory its other name.
+    fn rename_between(&self, number: u32) -> io::Result<()> {
+        let [here, there] = &self.between;
+        if number.is_multiple_of(2) { fs::rename(here, there) } else { fs::rename(there, here) }
+    }
+
+    /// Makes something in the place that was not there.
+    fn make_late(&self, number: u32) -> io::Result<PathBuf> {
+        let above = self.late.join(number.to_string());
+        fs::create_dir_all(&above)?;
+        fs::set_permissions(&above, fs::Permissions::from_mode(0o755))?;
+        plant(&above.join("secret"))?;
+        Ok(above.join("secret"))
+    }
+
+    /// A probe in that session, behind this wall.
+    fn plan(
+        &self,
+        proving: &ProofRequest,
+        whose: &str,
+        session: SessionId,
+    ) -> Result<TreePlan, ProcessError> {
+        let of = WalledSession { session, whose, directory: &self.open, must: proving.must };
+        let wall = self.wall.around(&of, &self.open, &proving.locks)?;
+        Ok(TreePlan { wall, ..plan(proving, session, &self.open) })
+    }
+}
+
+/// A file that everybody may read who gets there.
+fn plant(path: &Path) -> io::Result<()> {
+    fs::write(path, "found\n")?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
 impl Drop for RenameStage {
@@ -248,31 +380,40 @@ struct ProofStage {
 }
 
 impl ProofStage {
-    fn set(data: &DataDirectory, proving: &ProofRequest) -> io::Result<Self> {
+    fn set(data: &DataDirectory, proving: &ProofRequest, whose: &str) -> io::Result<Self> {
         let name = Uuid::new_v4().simple().to_string();
         let fresh = || SessionId::from_bits(Uuid::new_v4().as_u128());
         let (session, other) = (fresh(), fresh());
+        let other_home = data.path.join("agents").join(other.to_string());
         let (work, other) = (data.work(session), data.work(other));
         let (planted, elsewhere) = (
             data.path.join(format!("probe-{name}")),
             std::env::temp_dir().join(format!("homing-probe-{name}")),
         );
-        let litter =
-            vec![work.clone(), other.clone(), planted.clone(), elsewhere.clone(), data.turns(session)];
+        let litter = vec![
+            work.clone(),
+            other.clone(),
+            other_home.clone(),
+            planted.clone(),
+            elsewhere.clone(),
+            data.turns(session),
+        ];
         let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("homing-{name}"))?)?;
         let targets = ProbeTargets {
             data: data.path.clone(),
             private: Vec::new(),
-            hidden: proving.wall.hide.iter().map(HiddenPath::name).filter(|path| path.exists()).collect(),
+            hidden: hidden_besides(&proving.wall, whose),
             other: other.join("other"),
+            other_home: other_home.join("home"),
             own: work.join("own"),
             elsewhere: elsewhere.join("elsewhere"),
-            server: proving.server,
+            server: Outsider::now(proving.server),
+            supervisor: Outsider::now(0),
             socket: format!("homing-{name}"),
         };
         // From here on whatever was made is taken away again, also when the rest fails.
         let mut stage = Self { session, work, targets, _socket: socket, litter };
-        for directory in [&stage.work, &other] {
+        for directory in [&stage.work, &other, &other_home] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         fs::create_dir(&elsewhere)?;
@@ -281,6 +422,7 @@ impl ProofStage {
             (&planted, 0o600),
             (&stage.targets.own, 0o600),
             (&stage.targets.other, 0o600),
+            (&stage.targets.other_home, 0o600),
             (&stage.targets.elsewhere, 0o644),
         ] {
             let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(file)?;
@@ -318,6 +460,18 @@ impl Drop for ProofStage {
         for path in &self.litter {
             let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
         }
-        let _ = fs::remove_dir(Path::new(&self.targets.data).join("turns"));
+        // Only if nobody else has anything in them.
+        for name in ["turns", "agents"] {
+            let _ = fs::remove_dir(Path::new(&self.targets.data).join(name));
+        }
     }
+}
+
+/// Everything but the data directory that is hidden from that person's agents: as configured, and the homes of others.
+fn hidden_besides(wall: &Wall, whose: &str) -> Vec<PathBuf> {
+    let configured = wall.hide.iter().map(HiddenPath::name);
+    let own = wall.people.get(whose).map(|os_user| os_user.home.clone());
+    let others =
+        wall.people.values().map(|os_user| os_user.home.clone()).filter(|home| Some(home) != own.as_ref());
+    configured.chain(others).filter(|path| path.exists()).collect()
 }

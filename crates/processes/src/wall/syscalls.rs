@@ -3,17 +3,30 @@
 //!
 //! A filter sees numbers, not whose they are, so another process is whoever is named by a number and not by 0. Who sets
 //! the priority of one of its own threads by its number is refused, too. `sched_setscheduler`, `sched_setaffinity` and
-//! their like stay open: threads are set up with them by number everywhere.
+//! their like are refused only where processes outside have numbers at all: threads are set up with them by number
+//! everywhere, and in a namespace of processes such a number is one of the agent's own.
+
+use super::enforce::Separation;
 
 /// Installs the filter, for this process and whatever it starts, for good. Needs `no_new_privs`. A kernel without it leaves
 /// the calls open; the proof tells.
-pub(super) fn bound() {
-    let mut program = program();
+pub(super) fn bound(separation: Separation) {
+    let mut program = program(separation);
     let Ok(len) = u16::try_from(program.len()) else { return };
     let filter = libc::sock_fprog { len, filter: program.as_mut_ptr() };
     // SAFETY: reads a program of the length it is told, which is ours and stays until the call is over.
     #[allow(unsafe_code)]
     let _ = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) };
+}
+
+/// True if the kernel has filters that refuse.
+pub(super) fn can_filter() -> bool {
+    let refuse = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: reads a number of ours.
+    #[allow(unsafe_code)]
+    let has =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const refuse) };
+    has == 0
 }
 
 /// The numbers of the calls on one kind of machine.
@@ -22,19 +35,45 @@ struct Machine {
     prlimit64: u32,
     setpriority: u32,
     ioprio_set: u32,
+    /// `sched_setparam`, `sched_setscheduler`, `sched_setaffinity`, `sched_setattr`.
+    schedulers: [u32; 4],
 }
 
 #[cfg(target_arch = "x86_64")]
 const MACHINES: [Machine; 2] = [
-    Machine { name: 0xc000_003e, prlimit64: 302, setpriority: 141, ioprio_set: 251 },
+    Machine {
+        name: 0xc000_003e,
+        prlimit64: 302,
+        setpriority: 141,
+        ioprio_set: 251,
+        schedulers: [142, 144, 203, 314],
+    },
     // Programs of 32 bits.
-    Machine { name: 0x4000_0003, prlimit64: 340, setpriority: 97, ioprio_set: 289 },
+    Machine {
+        name: 0x4000_0003,
+        prlimit64: 340,
+        setpriority: 97,
+        ioprio_set: 289,
+        schedulers: [154, 156, 241, 351],
+    },
 ];
 #[cfg(target_arch = "aarch64")]
 const MACHINES: [Machine; 2] = [
-    Machine { name: 0xc000_00b7, prlimit64: 261, setpriority: 140, ioprio_set: 30 },
+    Machine {
+        name: 0xc000_00b7,
+        prlimit64: 261,
+        setpriority: 140,
+        ioprio_set: 30,
+        schedulers: [118, 119, 122, 274],
+    },
     // Programs of 32 bits.
-    Machine { name: 0x4000_0028, prlimit64: 369, setpriority: 97, ioprio_set: 314 },
+    Machine {
+        name: 0x4000_0028,
+        prlimit64: 369,
+        setpriority: 97,
+        ioprio_set: 314,
+        schedulers: [154, 156, 241, 380],
+    },
 ];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINES: [Machine; 0] = [];
@@ -59,13 +98,18 @@ const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 
 /// For each machine: is it this one; then for each call, is it this one, and is somebody else meant.
-fn program() -> Vec<libc::sock_filter> {
+fn program(separation: Separation) -> Vec<libc::sock_filter> {
     let mut all = Vec::new();
     for machine in MACHINES {
         let mut calls = vec![load(CALL), and(!SHORT_POINTERS)];
         calls.extend(if_call(machine.prlimit64, limits_of_another()));
         calls.extend(if_call(machine.setpriority, priority_of_another(PRIORITY_OF_USER)));
         calls.extend(if_call(machine.ioprio_set, priority_of_another(IO_PRIORITY_OF_USER)));
+        if separation != Separation::Processes {
+            for call in machine.schedulers {
+                calls.extend(if_call(call, anything_of_another()));
+            }
+        }
         calls.push(answer(ALLOW));
         all.push(load(MACHINE));
         all.push(jump_if(machine.name, 0, steps(&calls)));
@@ -108,6 +152,11 @@ fn priority_of_another(user: u32) -> Vec<libc::sock_filter> {
     ]
 }
 
+/// `sched_setaffinity(process, …)` and its like: refused with a number.
+fn anything_of_another() -> Vec<libc::sock_filter> {
+    vec![load(low_half(0)), jump_if(0, 0, 1), answer(ALLOW), answer(REFUSE)]
+}
+
 fn steps(program: &[libc::sock_filter]) -> u8 {
     u8::try_from(program.len()).expect("each part of the filter is short")
 }
@@ -138,12 +187,12 @@ mod tests {
     use super::*;
 
     /// The answer of the filter to a call, as the kernel would find it.
-    fn asked(machine: u32, call: u32, arguments: [u64; 3]) -> u32 {
+    fn asked(separation: Separation, machine: u32, call: u32, arguments: [u64; 3]) -> u32 {
         let mut seen = vec![call, machine, 0, 0];
         for argument in arguments {
             seen.extend([argument as u32, (argument >> 32) as u32]);
         }
-        let (program, mut loaded, mut at) = (program(), 0, 0);
+        let (program, mut loaded, mut at) = (program(separation), 0, 0);
         loop {
             let libc::sock_filter { code, jt, jf, k } = program[at];
             at += 1;
@@ -159,25 +208,44 @@ mod tests {
     #[test]
     fn only_another_process_is_refused() {
         const SOME: u64 = 0x7f00_0000_0000;
-        for Machine { name, prlimit64, setpriority, ioprio_set } in MACHINES {
-            for (call, arguments, answer) in [
-                (prlimit64, [0, 7, SOME], ALLOW),
-                (prlimit64, [42, 7, 0], ALLOW),
-                (prlimit64, [42, 7, SOME], REFUSE),
-                (prlimit64, [42, 7, 8], REFUSE),
-                (prlimit64 | SHORT_POINTERS, [42, 7, 8], REFUSE),
-                (setpriority, [0, 0, 5], ALLOW),
-                (setpriority, [1, 0, 5], ALLOW),
-                (setpriority, [0, 42, 5], REFUSE),
-                (setpriority, [2, 0, 5], REFUSE),
-                (ioprio_set, [1, 0, 5], ALLOW),
-                (ioprio_set, [1, 42, 5], REFUSE),
-                (ioprio_set, [3, 0, 5], REFUSE),
-                (1, [42, 42, 42], ALLOW),
-            ] {
-                assert_eq!(asked(name, call, arguments), answer, "{name:x}: {call} {arguments:?}");
+        for separation in [Separation::Processes, Separation::Files, Separation::Nothing] {
+            for Machine { name, prlimit64, setpriority, ioprio_set, .. } in MACHINES {
+                for (call, arguments, answer) in [
+                    (prlimit64, [0, 7, SOME], ALLOW),
+                    (prlimit64, [42, 7, 0], ALLOW),
+                    (prlimit64, [42, 7, SOME], REFUSE),
+                    (prlimit64, [42, 7, 8], REFUSE),
+                    (prlimit64 | SHORT_POINTERS, [42, 7, 8], REFUSE),
+                    (setpriority, [0, 0, 5], ALLOW),
+                    (setpriority, [1, 0, 5], ALLOW),
+                    (setpriority, [0, 42, 5], REFUSE),
+                    (setpriority, [2, 0, 5], REFUSE),
+                    (ioprio_set, [1, 0, 5], ALLOW),
+                    (ioprio_set, [1, 42, 5], REFUSE),
+                    (ioprio_set, [3, 0, 5], REFUSE),
+                    (1, [42, 42, 42], ALLOW),
+                ] {
+                    let said = asked(separation, name, call, arguments);
+                    assert_eq!(said, answer, "{name:x}: {call} {arguments:?}");
+                }
+            }
+            assert_eq!(asked(separation, 1, 302, [42, 7, SOME]), ALLOW, "of a machine that nobody knows");
+        }
+    }
+
+    #[test]
+    fn who_runs_where_is_set_for_oneself_or_where_no_number_leads_outside() {
+        for Machine { name, schedulers, .. } in MACHINES {
+            for call in schedulers {
+                for (separation, answer) in [
+                    (Separation::Processes, ALLOW),
+                    (Separation::Files, REFUSE),
+                    (Separation::Nothing, REFUSE),
+                ] {
+                    assert_eq!(asked(separation, name, call, [42, 8, 8]), answer, "{name:x}: {call}");
+                    assert_eq!(asked(separation, name, call, [0, 8, 8]), ALLOW, "{name:x}: {call}");
+                }
             }
         }
-        assert_eq!(asked(1, 302, [42, 7, SOME]), ALLOW, "of a machine that nobody knows");
     }
 }

@@ -1,5 +1,6 @@
 //! Supervised trees and the wall with real processes.
 
 mod bench;
+mod namespaces;
 mod plans;
 mod wall;

@@ -20,6 +20,9 @@ use crate::bench::supervising;
 /// A user that every machine has, and nothing belongs to.
 const NOBODY: u32 = 65_534;
 
+/// The tries where it matters how a wall is made, and not how long it holds.
+const FEW_TRIES: u64 = 3;
+
 fn are_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -66,8 +69,13 @@ impl Home {
 
     /// The output of the proof of such a wall.
     fn prove(&self, kind: &str, user: Option<u32>) -> Output {
+        self.prove_often(kind, user, FEW_TRIES, &[])
+    }
+
+    /// The same with so many tries of each attack, for a team or with people's users.
+    fn prove_often(&self, kind: &str, user: Option<u32>, tries: u64, others: &[&str]) -> Output {
         let mut command = Command::new(self.exe());
-        command.args(["prove", self.data().to_str().unwrap(), kind]);
+        command.args(["prove", self.data().to_str().unwrap(), kind, &tries.to_string()]).args(others);
         if let Some(uid) = user {
             command.uid(uid).gid(uid);
         }
@@ -108,6 +116,51 @@ fn no_way_leads_out_for_an_ordinary_user() {
     }
 }
 
+/// The tries of each attack in each layout.
+fn tries() -> u64 {
+    count("HOMING_PROBES", 5)
+}
+
+#[test]
+fn no_way_leads_out_for_one_who_is_alone() {
+    assert_proved(&Home::new().prove_often("auto", None, tries(), &[]));
+}
+
+#[test]
+fn no_way_leads_out_for_a_team_of_one_user() {
+    let home = Home::new();
+    let user = are_root().then_some(NOBODY);
+    if let Some(uid) = user {
+        home.chown(uid);
+    }
+    assert_proved(&home.prove_often("auto", user, tries(), &["--team"]));
+}
+
+/// Only root can give people users of their own.
+#[test]
+fn no_way_leads_out_for_a_team_with_users_of_their_own() {
+    if are_root() {
+        // Users that every machine has.
+        let people = ["--team", "usr_bob=nobody", "usr_eve=mail"];
+        let proof = Home::new().prove_often("auto", None, tries(), &people);
+        assert_proved(&proof);
+        for user in ["as nobody: ", "as mail: "] {
+            let said = String::from_utf8_lossy(&proof.stdout).into_owned();
+            assert!(said.lines().filter(|line| line.starts_with(user)).count() > 15, "{said}");
+        }
+    }
+}
+
+/// As in a container whose `/proc` cannot be mounted anew: mounts hide, a filter keeps others' processors, and it is said.
+#[test]
+fn no_way_leads_out_where_there_are_no_namespaces_of_processes() {
+    testkit::lose_namespaces_of_processes();
+    let proof = Home::new().prove("mounts", None);
+    assert_proved(&proof);
+    let said = String::from_utf8_lossy(&proof.stdout).into_owned();
+    assert!(said.contains("no namespaces of processes"), "{said}");
+}
+
 #[test]
 fn where_there_is_no_wall_the_probe_finds_everything() {
     let home = Home::new();
@@ -122,6 +175,11 @@ fn where_there_is_no_wall_the_probe_finds_everything() {
         "get there by links and by /proc: OPEN",
         "look into the server: OPEN",
         "signal the server or the supervisor: OPEN",
+        "change the limits of the server or the supervisor: OPEN",
+        "choose processors for the server or the supervisor: OPEN",
+        "read another session's home: OPEN",
+        "read what is hidden while it is renamed: OPEN",
+        "read what was made while it runs: OPEN",
         "reach an abstract socket of the server's: OPEN",
     ] {
         assert!(said.contains(what), "not {what:?} in {said}");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use testkit::{Leftover, RealAgent, eventually};
+use testkit::{Leftover, RealAgent, eventually, parent_of};
 
 use super::{Acts, TURN_WAIT, Trial, each_agent};
 use crate::text;
@@ -89,17 +89,14 @@ fn the_supervisor(trial: &Trial) -> Leftover {
     })
 }
 
-/// The supervisor's child.
+/// The supervisor's child, or that of the first process of its namespace, which is nobody's leftover.
 fn the_agent(trial: &Trial) -> Leftover {
     let supervisor = the_supervisor(trial).pid;
-    eventually("there is an agent", || {
-        trial.homing.leftovers().into_iter().find(|process| parent_of(process.pid) == Some(supervisor))
-    })
-}
-
-fn parent_of(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    let is_below = |process: &Leftover| {
+        let above = parent_of(process.pid);
+        [above, above.and_then(parent_of)].contains(&Some(supervisor))
+    };
+    eventually("there is an agent", || trial.homing.leftovers().into_iter().find(is_below))
 }
 
 fn kill(pid: u32) {

@@ -107,6 +107,27 @@ impl<'de> Deserialize<'de> for Grantee {
     }
 }
 
+/// An offer of a session: it is the other's when they accept it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Offer {
+    /// The session.
+    pub session: String,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// The agent that it talks to.
+    pub agent: String,
+    /// The directory that it acts in.
+    pub directory: String,
+    /// The person who owns it.
+    pub from: Who,
+    /// The person who is to own it.
+    pub to: Who,
+    /// Since when it is offered.
+    pub since: At,
+    /// It has lapsed then.
+    pub until: At,
+}
+
 /// From whom something is taken back. Exactly one of the three.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -56,7 +56,8 @@ pub use fact::{
     RuleFact, SaidThere, Story, StoryFact, Usage, What,
 };
 pub use grant::{
-    Grant, Granted, Grantee, GranteeQuery, NewGrant, Root, RootQuery, TakenBack, ToGroup, ToOrg, ToUser,
+    Grant, Granted, Grantee, GranteeQuery, NewGrant, Offer, Root, RootQuery, TakenBack, ToGroup, ToOrg,
+    ToUser,
 };
 pub use group::{Group, Membership, NewGroup};
 pub use message::{

@@ -218,6 +218,11 @@ codes! {
     /// Whoever is to own a session is disabled, or a viewer.
     CannotOwn = "cannot_own", 409, "cannot own a session",
         "choose somebody who can come in and is at least a member (GET /api/v1/users), or let an admin change that first";
+    /// Whoever is to own a session owns it.
+    OwnsAlready = "owns_already", 409, "theirs already", "name somebody else: there is nothing to hand over";
+    /// The session is offered to somebody who has not answered yet.
+    OfferedAlready = "offered_already", 409, "offered already",
+        "wait for their answer, or take the offer back first (DELETE /api/v1/sessions/{id}/hand-over)";
     /// Nobody has shown that agents cannot reach what is not theirs.
     WallNotProved = "wall_not_proved", 409, "the wall around the data is not proved",
         "`homing doctor` says what is missing; `trust_everyone = true` (--trust-everyone) lets people in who may read each other's words";

@@ -108,6 +108,12 @@ pub enum PeopleError {
     /// The person who is to own a session is disabled, or a viewer.
     #[error("this person cannot own a session: they are disabled, or a viewer")]
     CannotOwn,
+    /// The person who is to own a session owns it.
+    #[error("this person owns it already")]
+    OwnsAlready,
+    /// The session is offered to somebody, who has not answered yet.
+    #[error("this session is offered to somebody who has not answered yet: take that offer back first")]
+    OfferedAlready,
     /// Agents could read what is not theirs, so nobody else is let in.
     #[error("agents are not walled off from this server's data, so nobody else can be let in: {}", findings.join("; "))]
     WallNotProved { findings: Vec<String> },
@@ -372,6 +378,8 @@ impl PeopleError {
             Self::WrongSignIn => "wrong_sign_in",
             Self::LastOwner => "last_owner",
             Self::CannotOwn => "cannot_own",
+            Self::OwnsAlready => "owns_already",
+            Self::OfferedAlready => "offered_already",
             Self::WallNotProved { .. } => "wall_not_proved",
             Self::ShownOnce => "idempotency_conflict",
         }
@@ -529,6 +537,8 @@ impl From<PeopleRefusal> for PeopleError {
             PeopleRefusal::Taken(what) => Taken { what }.into(),
             PeopleRefusal::LastOwner => Self::LastOwner,
             PeopleRefusal::CannotOwn => Self::CannotOwn,
+            PeopleRefusal::OwnsAlready => Self::OwnsAlready,
+            PeopleRefusal::OfferedAlready => Self::OfferedAlready,
             // Whoever proved that it is not knows what was found.
             PeopleRefusal::NotWalled => Self::WallNotProved { findings: Vec::new() },
             PeopleRefusal::OneClient => {

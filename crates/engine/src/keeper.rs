@@ -70,6 +70,8 @@ struct Keeper {
     engine: Engine,
     session: SessionId,
     org: kernel::OrgId,
+    /// The owner, as far as the inbox was read: whatever starts runs as their user, behind their wall.
+    owner: PersonId,
     /// Where and how the session acts; what it was made with, until its first fact is written.
     scope: kernel::Scope,
     origin: Option<kernel::Origin>,
@@ -82,8 +84,9 @@ struct Keeper {
     phase: Phase,
     inbox: InboxRead,
     outside: Outside,
-    /// The agent that the session had before the one of its scope, until what it keeps for this session is gone.
-    former_agent: Option<std::sync::Arc<dyn Agent>>,
+    /// The agents that may keep a process for this session which it goes on with no more: the one that it had before, and the
+    /// one that it had for its owner before.
+    former_agents: Vec<std::sync::Arc<dyn Agent>>,
     /// The directory that was seen not to be under version control.
     untracked: Option<String>,
     /// The last story of how it was started and of the agent's word about itself.
@@ -163,6 +166,7 @@ impl Keeper {
             engine: engine.clone(),
             session,
             org: loaded.org,
+            owner: loaded.owner,
             scope: state.scope().cloned().unwrap_or(loaded.scope),
             origin: loaded.origin,
             enter: loaded.enter,
@@ -173,7 +177,7 @@ impl Keeper {
             phase: Phase::Keeping,
             inbox: InboxRead::Now,
             outside: Outside::Nothing,
-            former_agent: None,
+            former_agents: Vec::new(),
             untracked: None,
             told: engine.roster().told(session),
         }))
@@ -404,6 +408,11 @@ impl Keeper {
         }
         self.rules += plan.facts.iter().filter(|fact| matches!(fact.entry, Entry::Rule(_))).count();
         self.state = plan.after;
+        if let Some(owner) = plan.owner {
+            self.owner = owner;
+            // A process that was kept runs as somebody else's user.
+            self.former_agents.extend(self.agent());
+        }
         self.follow_scope();
         let stored = plan.facts.into_iter().enumerate();
         let stored = stored.map(|(index, fact)| plan::stored(Number(first.0 + 1 + index as u64), fact));
@@ -428,7 +437,7 @@ impl Keeper {
     fn follow_scope(&mut self) {
         let Some(scope) = self.state.scope().filter(|scope| **scope != self.scope).cloned() else { return };
         if scope.agent != self.scope.agent {
-            self.former_agent = self.former_agent.take().or_else(|| self.agent());
+            self.former_agents.extend(self.agent());
         }
         self.scope = scope;
     }
@@ -469,7 +478,7 @@ impl Keeper {
 
     async fn rest(&mut self) {
         self.engine.cluster().pass_on(self.session);
-        self.release_former().await;
+        self.release_kept().await;
         if self.state.ended().is_some() {
             self.engine.roster().forget_told(self.session);
             self.release().await;
@@ -493,9 +502,9 @@ impl Keeper {
         }
     }
 
-    /// The agent that the session had before has nothing to keep for it.
-    async fn release_former(&mut self) {
-        if let Some(agent) = self.former_agent.take() {
+    /// Lets go of what was kept for another agent's or another owner's next turn.
+    async fn release_kept(&mut self) {
+        for agent in std::mem::take(&mut self.former_agents) {
             self.release_from(&*agent).await;
         }
     }
@@ -526,7 +535,7 @@ fn cause_of_item(item: &InboxItem) -> Cause {
         InboxItem::Say { message, .. } => Cause::Message(*message),
         InboxItem::Request { id, .. } => Cause::Request(*id),
         InboxItem::Wake => Cause::Timer,
-        InboxItem::Recheck { .. } => Cause::Keeper,
+        InboxItem::Recheck { .. } | InboxItem::HandOver { .. } => Cause::Keeper,
     }
 }
 
@@ -534,6 +543,8 @@ fn cause_of_item(item: &InboxItem) -> Cause {
 fn rechecked(item: &InboxItem) -> Option<PersonId> {
     match item {
         InboxItem::Recheck { person } => Some(*person),
-        InboxItem::Say { .. } | InboxItem::Request { .. } | InboxItem::Wake => None,
+        InboxItem::Say { .. } | InboxItem::Request { .. } | InboxItem::Wake | InboxItem::HandOver { .. } => {
+            None
+        }
     }
 }

@@ -16,8 +16,8 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoreError,
-    StoredEntry, Which,
+    BindingRow, Head, NodeRow, QueuedRow, ReceiptRow, ReceiptState, Seer, SessionRow, SessionsQuery,
+    StoreError, StoredEntry, Which,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -94,7 +94,10 @@ impl Views {
         let what = "message";
         may_read(by, what)?;
         let (record, row) = self.ports.store.receipt(message).await?.ok_or(AccessError::NotFound { what })?;
-        readable(by, &record, what)?;
+        // Whoever's message ended because the session is somebody else's is told so, although they see nothing else of it.
+        if !ended_with_hand_over(by, &record, &row) {
+            readable(by, &record, what)?;
+        }
         Ok(self.with_answer(by, row).await?)
     }
 
@@ -362,6 +365,12 @@ impl EnginePorts {
 /// Whoever was allowed to change something is shown how it is now, also by a credential that is not good for reading.
 pub fn who_changed(by: &Principal) -> Principal {
     Principal { rights: by.rights.with(Right::Read), ..by.clone() }
+}
+
+/// True if this is the caller's own message, and was refused because its session became somebody else's.
+fn ended_with_hand_over(by: &Principal, record: &Record, row: &ReceiptRow) -> bool {
+    let own = (by.org, by.person) == (record.org, row.by) && by.bound.is_none();
+    own && row.state == ReceiptState::Refused && row.why == Some(store::project::HANDED_OVER)
 }
 
 pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> Result<(), AccessError> {

@@ -282,6 +282,7 @@ pub(crate) fn plain(word: &str) -> String {
         "crowded" => "others are first".to_owned(),
         "elsewhere" => "leads elsewhere by now".to_owned(),
         // One befalls what waits, the other what runs.
+        "handed_over" => "the session was handed over".to_owned(),
         "not_allowed" | "revoked" => "its sender may no longer prompt here".to_owned(),
         other => other.replace('_', " "),
     }

@@ -48,6 +48,7 @@ impl Session {
             Command::Return { errand, came } => Ok(self.returned(errand, came, given)),
             Command::Wake => Ok(self.wake(given)),
             Command::Revoke { message } => self.revoke(message, given),
+            Command::HandOver { to } => Ok(self.hand_over(to, given)),
             Command::Report { fence, report } => Ok(self.report(fence, report, given)),
         }
     }
@@ -175,6 +176,21 @@ impl Session {
                 Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::NotAllowed }])
             }
         }
+    }
+
+    /// Nothing that was said to somebody else's agent reaches the new owner's: what waits is refused, a change of scope that
+    /// waits is given up, what runs is stopped.
+    fn hand_over(&self, to: PersonId, given: &Given) -> Facts {
+        let why = RefusedWhy::HandedOver;
+        let waiting = self.queue.iter().map(|waiting| waiting.message);
+        let mut facts: Facts = waiting.map(|message| Fact::MessageRefused { message, why }).collect();
+        facts.extend(self.keep_scope(to).unwrap_or_default());
+        let mut after = self.clone();
+        facts.iter().for_each(|fact| after.evolve(fact));
+        if let Work::Busy(running) = &after.work {
+            facts.extend(after.stop_turn(running, StopWhy::Revoked, given));
+        }
+        facts
     }
 
     fn hold(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {

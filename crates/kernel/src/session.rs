@@ -32,6 +32,8 @@ pub enum Command {
     /// The store found, in the transaction that would have started it or after a change of rights, that its sender may no
     /// longer say it.
     Revoke { message: MessageId },
+    /// The session is this person's from here on: whatever was said to it before ends.
+    HandOver { to: PersonId },
     /// A runner says what became of its attempt.
     Report { fence: Fence, report: Report },
 }
@@ -201,6 +203,8 @@ pub enum RefusedWhy {
     Expired,
     /// Its sender lost the right to say it while it waited.
     NotAllowed,
+    /// The session became somebody else's while it waited.
+    HandedOver,
 }
 
 /// Why a turn is being stopped.

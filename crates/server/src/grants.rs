@@ -1,4 +1,4 @@
-//! Grants on a session or an agent, and the owner of a session.
+//! Grants on a session or an agent; and the owner of a session: who it is offered to, and what they say.
 
 use crate::agents::AgentName;
 use crate::door::SharedDoor;
@@ -8,7 +8,7 @@ use crate::people::{grant_form, grant_of, grantee_form, grantee_of, who};
 use crate::problem::ApiResult;
 use crate::sessions::SessionName;
 use crate::wire::at;
-use api::{Done, Granted, GranteeQuery, HandOver, NewGrant, Page, TakenBack};
+use api::{Done, Granted, GranteeQuery, HandOver, NewGrant, Offer, Page, TakenBack};
 use axum::extract::State;
 use engine::Resource;
 use kernel::SessionId;
@@ -18,7 +18,11 @@ problems! {
     GiveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         IdempotencyConflict, Changed, DiskFull, Unclear];
     HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
+        CannotOwn, OwnsAlready, OfferedAlready, SessionEnded, IdempotencyConflict, Changed, DiskFull, Unclear];
+    OfferBackProblems = [NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
+    AcceptProblems = [NotFound, RightMissing, BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
+    DeclineProblems = [NotFound, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
+    OffersProblems = [RightMissing, BoundElsewhere];
     TakeProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
     AgentListProblems = [NotFound, RightMissing, RoleTooLow, BoundElsewhere, UnknownAgent];
     AgentGiveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
@@ -76,13 +80,14 @@ pub(crate) async fn take_back(
     take_from(&door, caller, Resource::Session(session), from).await
 }
 
-/// Let a session be somebody else's
+/// Offer a session to somebody
 ///
-/// For whoever manages it. They keep what they were given on it, which is nothing if nobody gave them anything.
+/// For whoever manages it. Nothing changes until they accept it, which they can for seven days. A session has one offer at a
+/// time; the offer is over when the session ends, or when its owner or whom it is offered to is disabled.
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/hand-over", tag = "sessions", operation_id = "hand_over",
     params(SessionName, KeyHeader), request_body = HandOver,
-    responses((status = 200, description = "It is the other's.", body = Done), HandOverProblems),
+    responses((status = 200, description = "It is offered to them.", body = Done), HandOverProblems),
 )]
 pub(crate) async fn hand_over(
     State(door): State<SharedDoor>,
@@ -93,6 +98,82 @@ pub(crate) async fn hand_over(
     let to = id("to", &over.to)?;
     door.engine.people().hand_over(&caller.by, session, to, caller.trace).await?;
     Ok(Json(Done { id: session.to_string() }))
+}
+
+/// Take the offer of a session back
+///
+/// For whoever manages it.
+#[utoipa::path(
+    delete, path = "/api/v1/sessions/{id}/hand-over", tag = "sessions", operation_id = "take_offer_back",
+    params(SessionName, KeyHeader),
+    responses((status = 200, description = "It is offered to nobody.", body = Done), OfferBackProblems),
+)]
+pub(crate) async fn take_offer_back(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> ApiResult<Json<Done>> {
+    door.engine.people().take_offer_back(&caller.by, session, caller.trace).await?;
+    Ok(Json(Done { id: session.to_string() }))
+}
+
+/// Accept a session
+///
+/// For whom it is offered to. It is theirs alone from then on: what was given on it ends, and so does everything that waits
+/// or runs in it (`refused` because `handed_over`). Whoever said it can still read its receipt.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/hand-over/accept", tag = "sessions", operation_id = "accept_offer",
+    params(SessionName, KeyHeader),
+    responses((status = 200, description = "It is the caller's.", body = Done), AcceptProblems),
+)]
+pub(crate) async fn accept_offer(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> ApiResult<Json<Done>> {
+    door.engine.people().accept_offer(&caller.by, session, caller.trace).await?;
+    Ok(Json(Done { id: session.to_string() }))
+}
+
+/// Decline a session
+///
+/// For whom it is offered to. Nothing has changed.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/hand-over/decline", tag = "sessions", operation_id = "decline_offer",
+    params(SessionName, KeyHeader),
+    responses((status = 200, description = "It is offered to nobody.", body = Done), DeclineProblems),
+)]
+pub(crate) async fn decline_offer(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> ApiResult<Json<Done>> {
+    door.engine.people().decline_offer(&caller.by, session, caller.trace).await?;
+    Ok(Json(Done { id: session.to_string() }))
+}
+
+/// List offers of sessions
+///
+/// Those to the caller, and those of the caller's own sessions, in the order in which they were made.
+#[utoipa::path(
+    get, path = "/api/v1/offers", tag = "sessions", operation_id = "offers",
+    responses((status = 200, description = "The offers that stand.", body = Page<Offer>), OffersProblems),
+)]
+pub(crate) async fn offers(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Offer>>> {
+    let mut items = Vec::new();
+    for (offer, row) in door.engine.people().offers(&caller.by).await? {
+        items.push(Offer {
+            session: offer.session.to_string(),
+            title: row.title,
+            agent: row.scope.agent,
+            directory: row.scope.directory,
+            from: who(&door, &caller, offer.from).await?,
+            to: who(&door, &caller, offer.to).await?,
+            since: at(offer.at),
+            until: at(offer.until),
+        });
+    }
+    Ok(Json(Page { items, next: None }))
 }
 
 /// List what was given on an agent

@@ -117,6 +117,8 @@ impl From<PeopleError> for ApiError {
             PeopleError::WrongSignIn => error(Code::WrongSignIn),
             PeopleError::LastOwner => error(Code::LastOwner),
             PeopleError::CannotOwn => error(Code::CannotOwn).at("to"),
+            PeopleError::OwnsAlready => error(Code::OwnsAlready).at("to"),
+            PeopleError::OfferedAlready => error(Code::OfferedAlready),
             PeopleError::WallNotProved { .. } => error(Code::WallNotProved),
             PeopleError::ShownOnce => {
                 error(Code::IdempotencyConflict).advise("make another, with a fresh Idempotency-Key")
@@ -326,6 +328,8 @@ mod tests {
             (401, PeopleError::WrongSignIn),
             (409, PeopleError::LastOwner),
             (409, PeopleError::CannotOwn),
+            (409, PeopleError::OwnsAlready),
+            (409, PeopleError::OfferedAlready),
             (409, PeopleError::WallNotProved { findings: vec!["it can read the database".into()] }),
             (409, PeopleError::ShownOnce),
             (409, Taken { what: "handle" }.into()),

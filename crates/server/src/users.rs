@@ -21,7 +21,7 @@ problems! {
     VerbProblems = [Invalid, NotFound, RightMissing, RoleTooLow, BoundElsewhere, LastOwner, WallNotProved,
         IdempotencyConflict, Changed, DiskFull, Unclear];
     HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
-        BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
+        BoundElsewhere, CannotOwn, OwnsAlready, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// The id of a person, in a path.
@@ -192,11 +192,14 @@ pub(crate) async fn remove_password(
     Ok(Json(Done { id: person.to_string() }))
 }
 
-/// Hand all sessions of somebody over to somebody else
+/// Offer all sessions of somebody to somebody else
+///
+/// Every open one that is not offered yet; each is the other's when they accept it. The sessions of somebody who is disabled,
+/// ended ones too, are the other's at once.
 #[utoipa::path(
     post, path = "/api/v1/users/{id}/hand-over", tag = "people", operation_id = "hand_over_all",
     params(PersonName, KeyHeader), request_body = HandOver,
-    responses((status = 200, description = "They are the other's.", body = Done), HandOverProblems),
+    responses((status = 200, description = "They are offered, or the other's.", body = Done), HandOverProblems),
 )]
 pub(crate) async fn hand_over(
     State(door): State<SharedDoor>,

@@ -267,6 +267,7 @@ fn refused_word(why: RefusedWhy) -> String {
         RefusedWhy::SessionEnded => "session_ended",
         RefusedWhy::Expired => "expired",
         RefusedWhy::NotAllowed => "not_allowed",
+        RefusedWhy::HandedOver => "handed_over",
     }
     .to_owned()
 }

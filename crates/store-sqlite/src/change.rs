@@ -2,6 +2,7 @@
 
 use crate::columns::{Columns, Id, grantee, int};
 use crate::error::SqliteError;
+use crate::offers;
 use crate::people::{self, key_of};
 use crate::rules;
 use crate::tokens;
@@ -10,14 +11,14 @@ use crate::view;
 use crate::way_in::{key_row, put_into_inbox, put_key};
 use kernel::people::{
     CredentialState, HostState, LinkState, LinksToDrop, PeopleWrite, PersonState, RuleState, SessionState,
-    SessionsOf, TokenHolder, TokenRow, TokensToDrop,
+    TokenHolder, TokenRow, TokensToDrop,
 };
 use kernel::{Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use store::plan::key_answer;
 use store::{
-    AuditEntry, AuditRow, AuditSubject, InboxItem, Key, KeyAnswer, KeyUse, LoginRow, OrgSettings, PeopleTx,
-    RootRow, Trail, record,
+    AuditEntry, AuditRow, AuditSubject, InboxItem, Key, KeyAnswer, KeyUse, LoginRow, OfferRow, OrgSettings,
+    PeopleTx, RootRow, Trail, record,
 };
 
 type Read<T> = Result<T, SqliteError>;
@@ -68,6 +69,10 @@ impl PeopleTx for SqliteTx {
     fn session_state(&mut self, session: SessionId) -> Read<Option<SessionState>> {
         let found = view::session(self.db(), session)?;
         Ok(found.map(|(record, row)| SessionState { record, ended: row.ended }))
+    }
+
+    fn offer(&mut self, session: SessionId) -> Read<Option<OfferRow>> {
+        offers::of_session(self.db(), session)
     }
 
     fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Read<Option<RuleState>> {
@@ -262,7 +267,15 @@ impl PeopleTx for SqliteTx {
                 )
             }
             PeopleWrite::DropGrantsTo { org, to } => drop_grants_to(self, org, to),
-            PeopleWrite::Owner { org, sessions, to } => set_owner(self, org, sessions, to),
+            PeopleWrite::DropGrantsOn(session) => drop_grants_on(self, session),
+            PeopleWrite::Owner { session, to } => set_owner(self, session, to),
+            PeopleWrite::TellOwner { session, to, at } => {
+                put_into_inbox(self, session, at, &InboxItem::HandOver { to }).map(drop)
+            }
+            PeopleWrite::Offer(offer) => {
+                offers::put(self, &offer, pid(self, offer.from)?, pid(self, offer.to)?)
+            }
+            PeopleWrite::DropOffers(which) => offers::drop_those(self, which),
             PeopleWrite::Root { org, root: RootRow { directory, to } } => {
                 people::put_root(self, org, to, &directory)
             }
@@ -420,26 +433,26 @@ fn drop_grants_to(tx: &SqliteTx, org: OrgId, to: Grantee) -> Read<()> {
     run(tx, "DELETE FROM agent_grants WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)
 }
 
-fn set_owner(tx: &mut SqliteTx, org: OrgId, sessions: SessionsOf, to: PersonId) -> Read<()> {
+fn drop_grants_on(tx: &SqliteTx, session: SessionId) -> Read<()> {
+    let Some(kept) = tx.stored_session(session)? else { return Ok(()) };
+    run(tx, "DELETE FROM grants WHERE sid = ?1", params![kept.sid])?;
+    grow_revision(tx, &kept)
+}
+
+fn set_owner(tx: &SqliteTx, session: SessionId, to: PersonId) -> Read<()> {
+    let Some(kept) = tx.stored_session(session)? else { return Ok(()) };
     let heir = pid(tx, to)?;
-    let sessions = match sessions {
-        SessionsOf::One(session) => vec![session],
-        SessionsOf::Owner(owner) => tx.sessions_of(org, owner)?,
-    };
-    for session in sessions {
-        let Some(kept) = tx.stored_session(session)? else { continue };
-        let row = params![kept.sid, heir];
-        run(tx, "UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
-        run(tx, "UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
-        run(
-            tx,
-            "UPDATE approvals SET owner = ?2 WHERE owner = ?3 AND sid = ?1 AND state = 'open'",
-            params![kept.sid, heir, kept.owner],
-        )?;
-        if kept.ended.is_none() {
-            run(tx, "UPDATE persons SET opened = opened - 1 WHERE pid = ?1", params![kept.owner])?;
-            run(tx, "UPDATE persons SET opened = opened + 1 WHERE pid = ?1", params![heir])?;
-        }
+    let row = params![kept.sid, heir];
+    run(tx, "UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
+    run(tx, "UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
+    run(
+        tx,
+        "UPDATE approvals SET owner = ?2 WHERE owner = ?3 AND sid = ?1 AND state = 'open'",
+        params![kept.sid, heir, kept.owner],
+    )?;
+    if kept.ended.is_none() {
+        run(tx, "UPDATE persons SET opened = opened - 1 WHERE pid = ?1", params![kept.owner])?;
+        run(tx, "UPDATE persons SET opened = opened + 1 WHERE pid = ?1", params![heir])?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ mod files;
 mod lock;
 mod log;
 mod migrations;
+mod offers;
 mod open;
 mod outbox;
 mod people;

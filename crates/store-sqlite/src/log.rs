@@ -10,7 +10,7 @@ use store::{InboxItem, InboxRow, Loaded, StoredEntry, StoredFact, Verdict, recor
 
 pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>, SqliteError> {
     let mut query = db.prepare_cached(
-        "SELECT s.sid, p.org, s.scope, s.number, s.term, s.origin, s.origin_turn, s.enter
+        "SELECT s.sid, p.org, s.scope, s.number, s.term, s.origin, s.origin_turn, s.enter, p.person
          FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1",
     )?;
     let mut found = query.query([session.stored()])?;
@@ -22,6 +22,7 @@ pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>
     read_rule_facts(db, sid, from, &mut facts)?;
     Ok(Some(Loaded {
         org: row.id(1)?,
+        owner: row.id(8)?,
         scope: record::decode_scope(row.bytes(2)?)?,
         origin: row.origin(5)?,
         enter: row.bytes_maybe(7)?.map(record::decode_worktree).transpose()?,
@@ -83,6 +84,7 @@ pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result
             }
             "wake" => InboxItem::Wake,
             "recheck" => InboxItem::Recheck { person: row.id(4)? },
+            "hand_over" => InboxItem::HandOver { to: row.id(4)? },
             other => return Err(SqliteError::Damaged(format!("an inbox holds {other:?}"))),
         };
         waiting.push(InboxRow { number: row.count(0)?, at: row.moment(1)?, item });

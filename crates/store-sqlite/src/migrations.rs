@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 9] = [
+const STEPS: [Migration; 10] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -28,6 +28,7 @@ const STEPS: [Migration; 9] = [
     Migration { sql: include_str!("../migrations/0007_outbox.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0008_made_with.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0009_audit_numbers.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0010_offers.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

@@ -5,6 +5,7 @@ use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql
 use crate::files::plan_once;
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
 use crate::migrations::migrate;
+use crate::offers;
 use crate::people::{self, somebody_sql};
 use crate::projection::FIRST_SEAT;
 use crate::rules;
@@ -77,6 +78,12 @@ fn statements() -> Vec<(String, &'static str)> {
         (view::NAMED[0].into(), "sqlite_autoindex_sessions_1"),
         (view::NAMED[1].into(), "sessions_imported"),
         (rules::RULES.into(), "rules_of_org"),
+        (offers::OF_SESSION.into(), "INTEGER PRIMARY KEY"),
+        (offers::OF_OWNER.into(), "offers_of_owner"),
+        (offers::OF_HEIR.into(), "offers_of_heir"),
+        (offers::DROP_OF_OWNER.into(), "offers_of_owner"),
+        (offers::DROP_OF_HEIR.into(), "offers_of_heir"),
+        (offers::DROP_LAPSED.into(), "offers_lapsing"),
         (rules::CLEAR_RULES.into(), "rules_of_org"),
         (token_sql(tokens::BY_HASH), "sqlite_autoindex_tokens_2"),
         (token_sql(tokens::BY_OLD_HASH), "tokens_previous"),

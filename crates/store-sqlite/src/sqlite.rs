@@ -5,7 +5,7 @@ use crate::lock::Lock;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
-use crate::{append, audit, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view, way_in};
+use crate::{append, audit, log, offers, outbox, people, rules, timer, tokens, tx::SqliteTx, view, way_in};
 use bytes::Bytes;
 use kernel::{
     Act, Address, ApprovalId, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
@@ -306,6 +306,9 @@ impl People for SqliteStore {
     }
     fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
         self.ask_reader(move |db| rules::rules(db, org))
+    }
+    fn offers(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<OfferRow>> {
+        self.ask_reader(move |db| offers::of_person(db, org, person))
     }
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
         self.ask_reader(move |db| tokens::tokens(db, org, person))

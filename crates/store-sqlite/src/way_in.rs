@@ -512,6 +512,7 @@ pub(crate) fn put_into_inbox(
         }
         InboxItem::Wake => ("wake", None, None, None),
         InboxItem::Recheck { person } => ("recheck", None, Some(*person), None),
+        InboxItem::HandOver { to } => ("hand_over", None, Some(*to), None),
     };
     let by = by.map(Id::stored);
     tx.run(

@@ -6,8 +6,8 @@
 use crate::people::{LoginRow, NewChange, SignedIn};
 use crate::{AuditEntry, AuditSubject, Key, Trail, WriteOutcome};
 use kernel::people::{
-    self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, OwnCredential, PeopleChange,
-    PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf, TokenHolder,
+    self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, OfferRow, OwnCredential,
+    PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, TokenHolder,
     TokenRow, Touched,
 };
 use kernel::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
@@ -44,6 +44,8 @@ pub trait PeopleTx {
     fn person_state(&mut self, org: OrgId, person: PersonId) -> Result<Option<PersonState>, Self::Error>;
     fn has_group(&mut self, org: OrgId, group: GroupId) -> Result<bool, Self::Error>;
     fn session_state(&mut self, session: SessionId) -> Result<Option<SessionState>, Self::Error>;
+    /// The offer of a session that was made last and is not gone.
+    fn offer(&mut self, session: SessionId) -> Result<Option<OfferRow>, Self::Error>;
     fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Result<Option<RuleState>, Self::Error>;
     /// The number of the org's rules whose time is not over.
     fn rules_in_force(&mut self, org: OrgId, now: Moment) -> Result<u32, Self::Error>;
@@ -197,6 +199,12 @@ fn read<X: PeopleTx>(
     if let Some(session) = reads.session.or(ruled) {
         rows.session = tx.session_state(session)?;
     }
+    if let Some(session) = reads.offer {
+        rows.offer = tx.offer(session)?;
+    }
+    if let Some(owner) = reads.owner {
+        rows.owned = owned_by(tx, org, owner)?;
+    }
     if reads.rules {
         rows.rules = tx.rules_in_force(org, now)?;
     }
@@ -233,6 +241,21 @@ fn read<X: PeopleTx>(
         rows.subject = reads.person.map_or(Ok(None), |person| tx.subject_at(person, issuer))?;
     }
     Ok(rows)
+}
+
+/// Every session of somebody, with its offer.
+fn owned_by<X: PeopleTx>(
+    tx: &mut X,
+    org: OrgId,
+    owner: PersonId,
+) -> Result<Vec<(SessionState, Option<OfferRow>)>, X::Error> {
+    let mut owned = Vec::new();
+    for session in tx.sessions_of(org, owner)? {
+        if let Some(state) = tx.session_state(session)? {
+            owned.push((state, tx.offer(session)?));
+        }
+    }
+    Ok(owned)
 }
 
 /// Every token that goes with this one. There is no circle in it: each was made with one that was there before.
@@ -276,17 +299,12 @@ pub(crate) fn touch<X: PeopleTx>(
     for who in &touched.people {
         people.extend(tx.people_of(org, *who)?);
     }
-    let within: Option<BTreeSet<SessionId>> = match touched.within {
-        None => None,
-        Some(SessionsOf::One(session)) => Some([session].into()),
-        Some(SessionsOf::Owner(owner)) => Some(tx.sessions_of(org, owner)?.into_iter().collect()),
-    };
     for person in people {
-        if within.is_none() {
+        if touched.within.is_none() {
             tx.grow_standing(org, person)?;
         }
         for session in tx.unfinished_of(org, person)? {
-            if within.as_ref().is_none_or(|within| within.contains(&session)) {
+            if touched.within.is_none_or(|within| within == session) {
                 tx.recheck(session, person, at)?;
             }
         }

@@ -14,6 +14,8 @@ use kernel::{
 pub struct Loaded {
     /// The org.
     pub org: OrgId,
+    /// The owner.
+    pub owner: PersonId,
     /// Where and how the session was made to act, for its first fact.
     pub scope: Scope,
     /// Of which session it is a fork, for its first fact.
@@ -55,6 +57,8 @@ pub enum InboxItem {
     Wake,
     /// The rights of this person have changed: look whether they may still say what they have said here.
     Recheck { person: PersonId },
+    /// The session is this person's from here on: what was said to it before ends.
+    HandOver { to: PersonId },
 }
 
 /// Everything that a keeper writes in one step.

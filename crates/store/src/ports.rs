@@ -253,6 +253,9 @@ ports! {
         /// The org's rules for what agents ask, in the order in which they were made; also those whose time is over.
         Read fn rules(org: OrgId) -> Vec<RuleRow>;
 
+        /// The offers of sessions to or from somebody, in the order in which they were made; also those that have lapsed.
+        Read fn offers(org: OrgId, person: PersonId) -> Vec<OfferRow>;
+
         /// The credentials of a person, the newest first; without the machine's and those of turns.
         Read fn tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;
     }

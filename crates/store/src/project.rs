@@ -105,7 +105,7 @@ pub fn project(fact: &Fact) -> Vec<Change> {
 }
 
 /// Every word that `why` can be, so that a backend can give back the very same one.
-pub const WHY_WORDS: [&str; 13] = [
+pub const WHY_WORDS: [&str; 14] = [
     "asked",
     "after_failure",
     "other_scope",
@@ -119,10 +119,14 @@ pub const WHY_WORDS: [&str; 13] = [
     "transient",
     "refused",
     REVOKED,
+    HANDED_OVER,
 ];
 
 /// Why a turn was stopped whose sender may no longer say what they said.
 pub const REVOKED: &str = "revoked";
+
+/// Why a message was refused that waited when its session became somebody else's.
+pub const HANDED_OVER: &str = "handed_over";
 
 fn hold_word(why: HoldWhy) -> &'static str {
     match why {
@@ -137,6 +141,7 @@ fn refused_word(why: RefusedWhy) -> &'static str {
         RefusedWhy::SessionEnded => "session_ended",
         RefusedWhy::Expired => "expired",
         RefusedWhy::NotAllowed => "not_allowed",
+        RefusedWhy::HandedOver => HANDED_OVER,
     }
 }
 

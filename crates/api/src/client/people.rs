@@ -66,7 +66,7 @@ impl Client {
         self.take(&format!("/api/v1/users/{person}/password"), &NoQuery {}).await
     }
 
-    /// Hands every session of somebody over to somebody else.
+    /// Offers every session of somebody to somebody else; those of somebody who is disabled are the other's at once.
     pub async fn hand_over_all(&self, person: &str, to: &HandOver) -> Result<Done, ClientError> {
         Ok(self.change(Method::POST, &format!("/api/v1/users/{person}/hand-over"), Some(to)).await?.body)
     }
@@ -112,7 +112,29 @@ impl Client {
         self.take(&format!("/api/v1/{on}/grants"), &GranteeQuery::from(from)).await
     }
 
-    /// Hands a session over to somebody else.
+    /// The offers of sessions to the caller, and those of their own sessions.
+    pub async fn offers(&self) -> Result<Page<Offer>, ClientError> {
+        self.get("/api/v1/offers", &NoQuery {}).await
+    }
+
+    /// Accepts a session that is offered to the caller.
+    pub async fn accept_offer(&self, session: &str) -> Result<Done, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/hand-over/accept");
+        Ok(self.change(Method::POST, &path, NO_BODY).await?.body)
+    }
+
+    /// Declines a session that is offered to the caller.
+    pub async fn decline_offer(&self, session: &str) -> Result<Done, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/hand-over/decline");
+        Ok(self.change(Method::POST, &path, NO_BODY).await?.body)
+    }
+
+    /// Takes the offer of a session back.
+    pub async fn take_offer_back(&self, session: &str) -> Result<Done, ClientError> {
+        self.take(&format!("/api/v1/sessions/{session}/hand-over"), &NoQuery {}).await
+    }
+
+    /// Offers a session to somebody else, whose it is when they accept.
     pub async fn hand_over(&self, session: &str, to: &HandOver) -> Result<Done, ClientError> {
         Ok(self.change(Method::POST, &format!("/api/v1/sessions/{session}/hand-over"), Some(to)).await?.body)
     }

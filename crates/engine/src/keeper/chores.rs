@@ -108,8 +108,10 @@ impl Keeper {
 fn asked_chore(item: &InboxItem) -> Option<(RequestId, PersonId)> {
     match item {
         InboxItem::Request { id, by, request: Request::Chore { .. }, .. } => Some((*id, *by)),
-        InboxItem::Request { .. } | InboxItem::Say { .. } | InboxItem::Wake | InboxItem::Recheck { .. } => {
-            None
-        }
+        InboxItem::Request { .. }
+        | InboxItem::Say { .. }
+        | InboxItem::Wake
+        | InboxItem::Recheck { .. }
+        | InboxItem::HandOver { .. } => None,
     }
 }

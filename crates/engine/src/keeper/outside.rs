@@ -120,9 +120,16 @@ impl Keeper {
         }
     }
 
+    /// The session with its owner as far as the inbox was read: what begins before the keeper hears of another owner begins as
+    /// it was asked for, and not as somebody's who was given the session meanwhile.
+    async fn owned(&self) -> Result<OwnedSession, Stop> {
+        let walled = self.engine.rights_cache().needs_wall().await?;
+        Ok(OwnedSession { session: self.session, whose: self.owner.to_string(), walled })
+    }
+
     pub(super) async fn errand_session(&self) -> Result<ErrandSession, Stop> {
         Ok(ErrandSession {
-            of: self.engine.owned(self.session).await?,
+            of: self.owned().await?,
             scope: self.scope.clone(),
             agent: self.agent(),
             term: self.term,
@@ -138,7 +145,7 @@ impl Keeper {
             Stage::Stopping { handed, .. } => handed,
             Stage::Starting { .. } | Stage::Resting { .. } => false,
         });
-        let of = self.engine.owned(self.session).await?;
+        let of = self.owned().await?;
         let (ports, snapshots) = (self.engine.runner_ports(), handed.then(|| self.snapshots(of, fence)));
         let runner = Runner::end_leftovers(ports, self.agent(), fence, self.session, snapshots);
         self.outside = Outside::Attempt(Box::new(RunningAttempt::bare(runner)));
@@ -151,7 +158,7 @@ impl Keeper {
     }
 
     async fn start(&mut self, run: &Run) -> Result<RunningAttempt, Stop> {
-        self.release_former().await;
+        self.release_kept().await;
         let refused = |keeper: &Self, reason| {
             RunningAttempt::bare(Runner::refused(keeper.engine.runner_ports(), run.fence, reason))
         };
@@ -162,7 +169,7 @@ impl Keeper {
         let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
-        let of = self.engine.owned(self.session).await?;
+        let of = self.owned().await?;
         launch.whose.clone_from(&of.whose);
         launch.walled = of.walled;
         launch.account = match self.engine.people().account_of(self.org, run.by, &*agent).await {

@@ -18,6 +18,9 @@ use store::{
     RuleEffect, RuleRow, StoredEntry, StoredFact, Verdict,
 };
 
+/// Messages that are named when they end because their session is somebody else's. The log names all of them.
+const NAMED_MAX: usize = 20;
+
 /// The news that a step is made from.
 #[derive(Debug, Default)]
 pub(super) struct StepInput {
@@ -80,6 +83,8 @@ pub(super) struct Plan {
     pub(super) own_acts: Vec<(&'static str, Option<MessageId>)>,
     /// Of what somebody looked up, in order: whether it counts.
     fresh: Vec<bool>,
+    /// The person whose session it is from here on.
+    pub(super) owner: Option<PersonId>,
 }
 
 impl StepInput {
@@ -216,6 +221,7 @@ struct Planning {
     rules: Vec<RuleRow>,
     own_acts: Vec<(&'static str, Option<MessageId>)>,
     fresh: Vec<bool>,
+    owner: Option<PersonId>,
     /// True if what is wanted is held by others, as far as the store has said.
     is_taken: bool,
     crowded_by: Option<String>,
@@ -245,6 +251,7 @@ impl Planning {
             rules: Vec::new(),
             own_acts: Vec::new(),
             fresh: Vec::new(),
+            owner: None,
             is_taken: slot == Slot::Taken,
             crowded_by,
         }
@@ -266,6 +273,7 @@ impl Planning {
             InboxItem::Wake => self.tell(Command::Wake, cause),
             // What follows from it is in the news: the messages that may no longer be said.
             InboxItem::Recheck { .. } => {}
+            InboxItem::HandOver { to } => self.hand_over(*to, cause),
             InboxItem::Request { id, by, request, resolved } => {
                 let given = self.given_for(request);
                 let (request, written_for) = (request.clone(), resolved.written_for.clone());
@@ -347,6 +355,18 @@ impl Planning {
         }
     }
 
+    /// The session is somebody else's: all that was said to it until here ends, and is named with whose it was.
+    fn hand_over(&mut self, to: PersonId, cause: Cause) {
+        self.owner = Some(to);
+        let waiting = self.after.queue().iter().map(|waiting| (waiting.message, waiting.by));
+        let waiting: Vec<_> = waiting.collect();
+        self.tell(Command::HandOver { to }, cause);
+        let text = handed_over_text(to, &waiting);
+        let (at, entry) = (self.given.now, Story::Notice { text: &text }.entry(Turn(0)));
+        self.facts.push(NewFact { at, cause, entry });
+        self.own_acts.extend(waiting.into_iter().map(|(message, _)| ("end_with_hand_over", Some(message))));
+    }
+
     /// A message that was to be said into a turn that is over, and has not left us, waits for a turn of its own.
     fn miss(&mut self, runner: Option<&Runner>, fence: Fence) {
         let Some(runner) = runner.filter(|runner| runner.fence == fence) else { return };
@@ -426,6 +446,7 @@ impl Planning {
             rules: self.rules,
             own_acts: self.own_acts,
             fresh: self.fresh,
+            owner: self.owner,
         }
     }
 }
@@ -443,9 +464,11 @@ pub(super) fn said_by(state: &Session, rows: &[InboxRow], person: PersonId) -> V
     let waiting = state.queue().iter().filter(|waiting| waiting.by == person).map(|waiting| waiting.message);
     let said = rows.iter().filter_map(|row| match row.item {
         InboxItem::Say { message, by, .. } if by == person => Some(message),
-        InboxItem::Say { .. } | InboxItem::Request { .. } | InboxItem::Wake | InboxItem::Recheck { .. } => {
-            None
-        }
+        InboxItem::Say { .. }
+        | InboxItem::Request { .. }
+        | InboxItem::Wake
+        | InboxItem::Recheck { .. }
+        | InboxItem::HandOver { .. } => None,
     });
     waiting.chain(running).chain(said).collect()
 }
@@ -494,6 +517,20 @@ fn begins_anew(fact: &Fact) -> Option<Entry> {
     let Fact::AttemptFailed { turn, failure: Failure::Gone, .. } = fact else { return None };
     let text = "the agent had not kept the interrupted conversation; it starts anew";
     Some(Story::Notice { text }.entry(*turn))
+}
+
+/// The words for people when a session has got another owner.
+fn handed_over_text(to: PersonId, waiting: &[(MessageId, PersonId)]) -> String {
+    let named = waiting.iter().take(NAMED_MAX).map(|(message, by)| format!("{message} of {by}"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    match waiting.len() {
+        0 => format!("this session is {to}'s from here on"),
+        ended if ended > NAMED_MAX => {
+            let more = ended - NAMED_MAX;
+            format!("this session is {to}'s from here on; what waited has ended: {named}, and {more} more")
+        }
+        _ => format!("this session is {to}'s from here on; what waited has ended: {named}"),
+    }
 }
 
 fn rule(fact: &NewFact) -> Option<&Fact> {

@@ -106,6 +106,8 @@ mod tests {
             PeopleRefusal::Taken("handle"),
             PeopleRefusal::LastOwner,
             PeopleRefusal::CannotOwn,
+            PeopleRefusal::OwnsAlready,
+            PeopleRefusal::OfferedAlready,
             PeopleRefusal::NotWalled,
             PeopleRefusal::OneClient,
             PeopleRefusal::OtherClient,

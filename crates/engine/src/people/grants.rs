@@ -1,9 +1,9 @@
-//! Grants on sessions and agents; and handing sessions over.
+//! Grants on sessions and agents; and handing sessions over: an offer, and what is said to it.
 
 use super::change::may;
 use crate::{AccessError, ConflictError, People, PeopleError, Trace};
 use kernel::{Act, Grant, Grantee, OrgAct, PersonId, Principal, SessionId, authorize, authorize_right};
-use store::{GrantRow, PeopleChange, Resource, grantee_text};
+use store::{GrantRow, OfferRow, PeopleChange, Resource, SessionRow, grantee_text};
 
 impl People {
     /// The grants on it. Of a session whoever manages it sees that, of an agent an admin.
@@ -54,7 +54,7 @@ impl People {
         self.change(by, PeopleChange::TakeBack { on, to }, body, &trace).await.map(drop)
     }
 
-    /// Gives a session another owner.
+    /// Offers a session to somebody. Nothing changes until they say yes.
     pub async fn hand_over(
         &self,
         by: &Principal,
@@ -66,7 +66,7 @@ impl People {
         self.change(by, PeopleChange::HandOver { session, to }, body, &trace).await.map(drop)
     }
 
-    /// Gives every session of somebody who is leaving another owner.
+    /// Offers every open session of somebody to another; those of somebody who is disabled are the other's at once.
     pub async fn hand_over_all(
         &self,
         by: &Principal,
@@ -76,6 +76,58 @@ impl People {
     ) -> Result<(), PeopleError> {
         let body = (from.to_string(), to.to_string());
         self.change(by, PeopleChange::HandOverAll { from, to }, body, &trace).await.map(drop)
+    }
+
+    /// The offers to the caller and those of their own sessions that stand, with the session as it is.
+    pub async fn offers(&self, by: &Principal) -> Result<Vec<(OfferRow, SessionRow)>, PeopleError> {
+        may(by, OrgAct::SeePeople)?;
+        let mut standing = Vec::new();
+        for offer in self.ports.store.offers(by.org, by.person).await? {
+            let session = self.ports.store.session(offer.session).await?.map(|(_, row)| row);
+            let stands = |row: &SessionRow| offer.stands(row.ended, self.ports.now());
+            standing.extend(session.filter(stands).map(|row| (offer, row)));
+        }
+        Ok(standing)
+    }
+
+    /// The caller's yes to an offer.
+    pub async fn accept_offer(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        trace: Trace,
+    ) -> Result<(), PeopleError> {
+        self.answer_offer(by, PeopleChange::AcceptOffer { session }, session, trace).await
+    }
+
+    /// The caller's no to an offer.
+    pub async fn decline_offer(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        trace: Trace,
+    ) -> Result<(), PeopleError> {
+        self.answer_offer(by, PeopleChange::DeclineOffer { session }, session, trace).await
+    }
+
+    /// Takes an offer back, as whoever manages the session.
+    pub async fn take_offer_back(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        trace: Trace,
+    ) -> Result<(), PeopleError> {
+        self.answer_offer(by, PeopleChange::TakeOfferBack { session }, session, trace).await
+    }
+
+    async fn answer_offer(
+        &self,
+        by: &Principal,
+        change: PeopleChange,
+        session: SessionId,
+        trace: Trace,
+    ) -> Result<(), PeopleError> {
+        self.change(by, change, session.to_string(), &trace).await.map(drop)
     }
 
     /// A grant on an agent that is not there would count when one of that name comes.

@@ -1,7 +1,7 @@
 //! Stories of several people: what one shares, what another loses, and how soon.
 
 use crate::puppet::Puppet;
-use crate::vocabulary::world_of;
+use crate::vocabulary::{finished, speaking, turn, world_of};
 use crate::world::{World, conversation, state_and_why, trace};
 use engine::{
     AccessError, AddPerson, ConflictError, Follow, IfNew, Limits, MakeOrg, OrgSettings, PeopleError,
@@ -157,18 +157,96 @@ async fn a_session_handed_over_belongs_to_the_other_and_to_nobody_else() {
     let world = World::new().await;
     let bob = world.let_in("bob", Role::Member).await;
     let session = world.talk(conversation("a"), "one").await.row.session;
-    world.engine.people().hand_over(&world.me, session, bob.person, trace(None)).await.unwrap();
-    assert_eq!(world.engine.views().session(&bob, session).await.unwrap().owner, bob.person);
     let unseen = Err(AccessError::NotFound { what: "session" }.into());
+    world.engine.people().hand_over(&world.me, session, bob.person, trace(None)).await.unwrap();
+    assert_eq!(world.engine.views().session(&bob, session).await, unseen, "not before his yes");
+    assert_eq!(world.engine.views().session(&world.me, session).await.unwrap().owner, world.me.person);
+    let [(offer, row)] = &world.engine.people().offers(&bob).await.unwrap()[..] else { panic!("one") };
+    assert_eq!((offer.to, offer.from, row.session), (bob.person, world.me.person, session));
+    world.engine.people().accept_offer(&bob, session, trace(None)).await.unwrap();
+    assert_eq!(world.engine.people().offers(&bob).await.unwrap(), []);
+    assert_eq!(world.engine.views().session(&bob, session).await.unwrap().owner, bob.person);
     assert_eq!(world.engine.views().session(&world.me, session).await, unseen);
     let back = world.engine.people().hand_over(&world.me, session, world.me.person, trace(None)).await;
     assert_eq!(back, Err(AccessError::NotFound { what: "session" }.into()));
 
-    // To take over from somebody who leaves is an admin's office, and in the audit.
-    world.engine.people().hand_over_all(&world.me, bob.person, world.me.person, trace(None)).await.unwrap();
+    // To take over from somebody who has left is an admin's office, and in the audit.
+    let take_over =
+        || world.engine.people().hand_over_all(&world.me, bob.person, world.me.person, trace(None));
+    take_over().await.unwrap();
+    assert_eq!(world.engine.views().session(&world.me, session).await, unseen, "he is there, and is asked");
+    world.engine.people().disable(&world.me, bob.person, trace(None)).await.unwrap();
+    take_over().await.unwrap();
     assert_eq!(world.engine.views().session(&world.me, session).await.unwrap().owner, world.me.person);
-    let all = world.engine.people().hand_over_all(&bob, world.me.person, bob.person, trace(None)).await;
+    let carol = world.let_in("carol", Role::Member).await;
+    let all = world.engine.people().hand_over_all(&carol, world.me.person, carol.person, trace(None)).await;
     assert_eq!(all, Err(AccessError::NeedsRole(Role::Admin).into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_and_runs_in_a_session_ends_when_it_is_handed_over_and_its_senders_can_read_that() {
+    let world = World::new().await;
+    let (bob, carol) = (world.let_in("bob", Role::Member).await, world.let_in("carol", Role::Member).await);
+    let session = shared_with(&world, &bob, Grant::Prompt).await;
+    world.give(session, Grantee::Person(carol.person), Grant::Prompt).await;
+    let runs = world.say_as(&carol, To::Session(session), "!hang").await.unwrap().accepted.message;
+    world.house_has_handed(runs).await;
+    let waits = [
+        world.say(To::Session(session), "mine").await.unwrap().accepted.message,
+        world.say_as(&carol, To::Session(session), "hers").await.unwrap().accepted.message,
+        world.say_as(&bob, To::Session(session), "his").await.unwrap().accepted.message,
+    ];
+    world.ask(Request::Hold { message: waits[1] }).await.unwrap();
+    world.engine.people().hand_over(&world.me, session, bob.person, trace(None)).await.unwrap();
+    let before = world.engine.views().queue(&carol, session).await.unwrap().len();
+    assert_eq!(before, 4, "nothing changes before his yes");
+
+    world.engine.people().accept_offer(&bob, session, trace(None)).await.unwrap();
+    let settled =
+        async |message| world.engine.views().receipt_within(&bob, message, STOPPED_WITHIN).await.unwrap();
+    assert_eq!(settled(runs).await.row.state, ReceiptState::Stopped);
+    for message in waits {
+        assert_eq!(state_and_why(&settled(message).await), (ReceiptState::Refused, Some("handed_over")));
+    }
+    // Whoever said it reads what became of it, and nothing else of the session.
+    for (sender, message) in [(&world.me, waits[0]), (&carol, waits[1])] {
+        let own = world.engine.views().receipt(sender, message).await.unwrap();
+        assert_eq!(state_and_why(&own), (ReceiptState::Refused, Some("handed_over")));
+        let unseen = AccessError::NotFound { what: "message" };
+        let others = world.engine.views().receipt(sender, waits[2]).await;
+        assert_eq!(others.map(|_| ()), Err(unseen.into()));
+        let session = world.engine.views().session(sender, session).await;
+        assert_eq!(session, Err(AccessError::NotFound { what: "session" }.into()));
+    }
+    let mut own: Vec<_> =
+        world.own_acts("end_with_hand_over").into_iter().filter_map(|row| row.subject).collect();
+    own.sort();
+    let mut all = waits.map(|message| message.to_string());
+    all.sort();
+    assert_eq!(own, all, "each is in the audit once, as the engine's own");
+    let said = world.say_as(&bob, To::Session(session), "mine now").await.unwrap().accepted.message;
+    assert_eq!(settled(said).await.row.state, ReceiptState::Answered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_kept_for_the_owner_before_is_closed() {
+    let puppet = speaking(vec![finished("")]);
+    let world = world_of(&puppet).await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = turn(&world, To::New).await;
+    world.engine.people().hand_over(&world.me, session, bob.person, trace(None)).await.unwrap();
+    while world.engine.kept() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(puppet.notes.released.lock().unwrap().is_empty(), "an offer changes nothing");
+    world.engine.people().accept_offer(&bob, session, trace(None)).await.unwrap();
+    let released = async {
+        while puppet.notes.released.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(SOON, released).await.expect("its process goes at once");
+    assert_eq!(*puppet.notes.released.lock().unwrap(), [session]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,7 +52,7 @@ pub(crate) fn of_type(stories: &[Value], kind: &str) -> Vec<Value> {
     stories.iter().filter(|story| story["type"] == kind).cloned().collect()
 }
 
-fn finished(reason: &str) -> AgentEvent {
+pub(crate) fn finished(reason: &str) -> AgentEvent {
     AgentEvent::Finished { native: None, reason: reason.to_owned() }
 }
 

@@ -35,8 +35,20 @@ enum GrantVerb {
     },
     /// Take it back
     Take { on: String, from: String },
-    /// Let a session be somebody else's
+    /// Offer a session to somebody, whose it is when they accept it
+    ///
+    /// They have seven days. Nothing changes until then.
     HandOver { session: String, to: String },
+    /// List the sessions that are offered to you, and those of yours that you have offered
+    Offers,
+    /// Accept a session that is offered to you
+    ///
+    /// It is yours alone from then on: what was given on it ends, and so does everything that waits or runs in it.
+    Accept { session: String },
+    /// Decline a session that is offered to you
+    Decline { session: String },
+    /// Take back the offer of a session that you manage
+    Keep { session: String },
 }
 
 pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
@@ -55,7 +67,20 @@ pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
         GrantVerb::HandOver { session, to } => {
             let over = HandOver { to: person_id(&to, remote).await? };
             let done = remote.client.hand_over(&session, &over).await.or_cli_error()?;
-            remote.done(&done, format!("{session} is {to}'s"))?;
+            remote.done(&done, format!("{session} is {to}'s when they accept it"))?;
+        }
+        GrantVerb::Offers => offers(remote).await?,
+        GrantVerb::Accept { session } => {
+            let done = remote.client.accept_offer(&session).await.or_cli_error()?;
+            remote.done(&done, format!("{session} is yours"))?;
+        }
+        GrantVerb::Decline { session } => {
+            let done = remote.client.decline_offer(&session).await.or_cli_error()?;
+            remote.done(&done, format!("{session} stays whose it is"))?;
+        }
+        GrantVerb::Keep { session } => {
+            let done = remote.client.take_offer_back(&session).await.or_cli_error()?;
+            remote.done(&done, format!("{session} is offered to nobody"))?;
         }
     }
     Ok(Exit::Done)
@@ -74,6 +99,24 @@ fn resource(on: &str) -> Result<String> {
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+async fn offers(remote: &Remote) -> Result<()> {
+    let page = remote.client.offers().await.or_cli_error()?;
+    if remote.screen.json {
+        return Ok(remote.screen.object(&page)?);
+    }
+    if page.items.is_empty() {
+        remote.screen.say("no session is offered to you or by you");
+        return Ok(());
+    }
+    let name = |who: api::Who| who.handle.unwrap_or(who.id);
+    let row = |offer: api::Offer| {
+        let until = time::full(offer.until);
+        vec![offer.session, name(offer.from), name(offer.to), until, offer.title.unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = page.items.into_iter().map(row).collect();
+    Ok(remote.screen.table(&["SESSION", "FROM", "TO", "UNTIL", "TITLE"], &rows)?)
 }
 
 async fn list(on: &str, remote: &Remote) -> Result<()> {

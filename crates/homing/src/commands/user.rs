@@ -72,7 +72,9 @@ enum UserVerb {
         #[arg(long, requires = "name")]
         remove: bool,
     },
-    /// Hand all sessions of somebody over to somebody else
+    /// Offer all sessions of somebody to somebody else
+    ///
+    /// Each is the other's when they accept it (`homing grant accept`). Those of somebody who is shut out are at once.
     HandOver { from: String, to: String },
 }
 
@@ -118,7 +120,10 @@ pub(crate) async fn user(args: UserArgs, remote: &Remote) -> Result<Exit> {
         UserVerb::HandOver { from, to } => {
             let (id, to_id) = (person_id(&from, remote).await?, person_id(&to, remote).await?);
             let done = remote.client.hand_over_all(&id, &HandOver { to: to_id }).await.or_cli_error()?;
-            remote.done(&done, format!("all sessions of {from} are {to}'s"))?;
+            remote.done(
+                &done,
+                format!("all sessions of {from} are offered to {to}, or {to}'s if {from} is shut out"),
+            )?;
         }
     }
     Ok(Exit::Done)

@@ -232,6 +232,44 @@ fn why_a_message_of_somebody_who_lost_the_grant_went_no_further_is_said_alike() 
 }
 
 #[test]
+fn a_session_is_handed_over_with_a_yes_and_what_waited_in_it_ends() {
+    let homing = setup().argument("--trust-everyone").start();
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    let runs = text(&homing.run(&["send", "--new", "--json", "!sleep 60000"]).json(0), "id");
+    let session = text(&homing.run(&["show", &runs, "--json"]).json(0), "session");
+    let waits = text(&homing.run(&["send", "--session", &session, "--json", "later"]).json(0), "id");
+    homing.run(&["grant", "hand-over", &session, "bob"]).expect(0);
+    bob.run(&homing, &["show", &session]).expect(1);
+    let offers = bob.run(&homing, &["grant", "offers", "--json"]).json(0);
+    assert_eq!(text(&offers["items"][0], "session"), session, "{offers}");
+    assert!(homing.run(&["grant", "offers"]).expect(0).contains(&session));
+    homing.run(&["grant", "keep", &session]).expect(0);
+    bob.run(&homing, &["grant", "accept", &session]).expect(1);
+
+    homing.run(&["grant", "hand-over", &session, "bob"]).expect(0);
+    bob.run(&homing, &["grant", "accept", &session]).expect(0);
+    homing.run(&["show", &session]).expect(1);
+    let owner = text(&bob.run(&homing, &["show", &session, "--json"]).json(0), "owner");
+    assert_eq!(owner, text(&bob.run(&homing, &["whoami", "--json"]).json(0), "person"));
+    let ended = |message: &str| {
+        let receipt = bob.run(&homing, &["show", "--json", "--wait", "30", message]).json(0);
+        (text(&receipt, "state"), receipt["why"].as_str().map(str::to_owned))
+    };
+    assert_eq!(ended(&runs), ("stopped".to_owned(), Some("revoked".to_owned())));
+    assert_eq!(ended(&waits), ("refused".to_owned(), Some("handed_over".to_owned())));
+    let shown = homing.run(&["show", &waits]).expect(0).to_owned();
+    assert!(shown.contains("refused (the session was handed over)"), "{shown}");
+    homing.run(&["show", &runs]).expect(1);
+    let log = bob.run(&homing, &["log", &session]).expect(0).to_owned();
+    assert!(log.contains(&format!("what waited has ended: {waits} of ")), "{log}");
+    let audit = homing.run(&["audit", "--jsonl"]).expect(0).to_owned();
+    for verb in ["hand_over", "take_offer_back", "accept_offer", "end_with_hand_over"] {
+        assert!(audit.contains(&format!("\"{verb}\"")), "{verb}: {audit}");
+    }
+}
+
+#[test]
 fn a_session_is_handed_over_to_nobody_who_could_do_nothing_with_it() {
     let homing = setup().argument("--trust-everyone").start();
     for (name, role) in [("vic", "viewer"), ("gus", "member")] {

@@ -1,8 +1,8 @@
 //! The changes that can be asked for: every change of who may do what, as plain data.
 
 use crate::{
-    Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Rights, Role, RuleId, SessionId, TokenId,
-    Turn,
+    EndWhy, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Rights, Role, RuleId, SessionId,
+    TokenId, Turn,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -247,6 +247,26 @@ impl RuleRow {
     }
 }
 
+/// An offer to be the next owner of a session. A session has one at most; until it is accepted nothing changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfferRow {
+    pub session: SessionId,
+    /// The owner. If the session gets another one, the offer goes.
+    pub from: PersonId,
+    pub to: PersonId,
+    pub at: Moment,
+    /// It has lapsed then.
+    pub until: Moment,
+}
+
+impl OfferRow {
+    /// True if it can be accepted at this moment. It is over with its session, too; who is disabled or hands over takes it
+    /// along.
+    pub fn stands(&self, ended: Option<EndWhy>, now: Moment) -> bool {
+        now < self.until && ended.is_none()
+    }
+}
+
 /// Every way in which it can change who may do what. All ids are minted by us; all people, groups and sessions must be of
 /// the caller's org.
 #[derive(Clone, PartialEq, Eq)]
@@ -333,16 +353,28 @@ pub enum PeopleChange {
         on: Resource,
         to: Grantee,
     },
-    /// Another owner, who can come in and is no viewer; whoever had it keeps what they were given, which is nothing if nobody
-    /// gave them anything.
+    /// Offers a session to somebody, who can come in and is no viewer. It is theirs when they say yes.
     HandOver {
         session: SessionId,
         to: PersonId,
     },
-    /// Every session of somebody who is leaving.
+    /// The same of every open session of somebody which is not offered yet. The sessions of somebody who is disabled, ended ones
+    /// too, are the other's at once: nobody is left who could take an offer back.
     HandOverAll {
         from: PersonId,
         to: PersonId,
+    },
+    /// The caller's yes to an offer: the session is theirs and nobody else's, and what waits in it ends.
+    AcceptOffer {
+        session: SessionId,
+    },
+    /// The caller's no.
+    DeclineOffer {
+        session: SessionId,
+    },
+    /// By whoever manages the session.
+    TakeOfferBack {
+        session: SessionId,
     },
     AddRoot(RootRow),
     RemoveRoot(RootRow),
@@ -379,6 +411,9 @@ impl PeopleChange {
             Self::TakeBack { .. } => "take_back",
             Self::HandOver { .. } => "hand_over",
             Self::HandOverAll { .. } => "hand_over_all",
+            Self::AcceptOffer { .. } => "accept_offer",
+            Self::DeclineOffer { .. } => "decline_offer",
+            Self::TakeOfferBack { .. } => "take_offer_back",
             Self::AddRoot(_) => "add_root",
             Self::RemoveRoot(_) => "remove_root",
             Self::MakeToken(_) => "make_token",

@@ -21,6 +21,10 @@ pub enum PeopleRefusal {
     LastOwner,
     /// Whoever is to own a session is disabled, or a viewer.
     CannotOwn,
+    /// Whoever is to own it owns it.
+    OwnsAlready,
+    /// It is offered to somebody, who has not answered yet.
+    OfferedAlready,
     /// Nobody is let in while agents can reach what is not theirs.
     NotWalled,
     /// A credential for one client name lets nobody in for all of them.
@@ -49,6 +53,8 @@ impl PeopleRefusal {
             Self::Taken(_) => "taken",
             Self::LastOwner => "last_owner",
             Self::CannotOwn => "cannot_own",
+            Self::OwnsAlready => "owns_already",
+            Self::OfferedAlready => "offered_already",
             Self::NotWalled => "wall_not_proved",
             Self::OneClient | Self::OtherClient | Self::NotTheirPassword | Self::Over => "invalid",
             Self::Changed => "changed",
@@ -83,7 +89,15 @@ pub fn may_ask(by: &Principal, change: &PeopleChange) -> Result<(), PeopleRefusa
         PeopleChange::Give { on: Resource::Session(_), .. }
         | PeopleChange::TakeBack { on: Resource::Session(_), .. }
         | PeopleChange::HandOver { .. }
+        | PeopleChange::TakeOfferBack { .. }
         | PeopleChange::AddRule(RuleRow { session: Some(_), .. }) => may_rule_some(by),
+        PeopleChange::AcceptOffer { .. } | PeopleChange::DeclineOffer { .. } => {
+            // It is said for whoever would own the session, and not for a turn of some other one.
+            if by.bound.is_some() {
+                return Err(PeopleRefusal::Denied(Denied::BoundElsewhere));
+            }
+            may_rule_some(by)
+        }
         PeopleChange::RemoveRule(_) => {
             // Which right it takes depends on what it is for; whoever has neither is told so before it is looked up.
             if by.bound.is_some() {
@@ -134,7 +148,13 @@ pub fn may_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows) -> R
         PeopleChange::Give { on: Resource::Session(_), .. }
         | PeopleChange::TakeBack { on: Resource::Session(_), .. }
         | PeopleChange::HandOver { .. }
+        | PeopleChange::TakeOfferBack { .. }
         | PeopleChange::AddRule(RuleRow { session: Some(_), .. }) => may_rule(by, rows),
+        // An offer to somebody else is none, whether the session is there or not.
+        PeopleChange::AcceptOffer { .. } | PeopleChange::DeclineOffer { .. } => {
+            let theirs = rows.offer.filter(|offer| offer.to == by.person);
+            theirs.map(drop).ok_or(PeopleRefusal::NotFound("offer"))
+        }
         PeopleChange::RemoveRule(_) => may_remove_rule(by, rows),
         PeopleChange::ChangePerson { person, email: None, role: None, .. }
         | PeopleChange::SetPassword { person, .. }

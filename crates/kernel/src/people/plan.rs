@@ -2,9 +2,9 @@
 
 use super::may::{may_change, there};
 use super::{
-    ChangeRows, LinksToDrop, NewPerson, OwnCredential, PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite,
-    PersonState, Purpose, Resource, RootRow, RuleRow, SessionsOf, TokenRow, TokensToDrop, Touched, may_ask,
-    name_key,
+    ChangeRows, LinksToDrop, NewPerson, OfferRow, OffersToDrop, OwnCredential, PeopleChange, PeoplePlan,
+    PeopleRefusal, PeopleWrite, PersonState, Purpose, Resource, RootRow, RuleRow, SessionState, TokenRow,
+    TokensToDrop, Touched, may_ask, name_key,
 };
 use crate::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role};
 use alloc::string::String;
@@ -15,6 +15,8 @@ use alloc::vec::Vec;
 pub const OWNERS_MIN: u32 = 1;
 /// Rules for what agents ask that an org may have: all of them are read for each question.
 pub const RULES_MAX: u32 = 1_000;
+/// The time that somebody has to accept a session that is offered to them: a week, as with a link that has to reach them.
+pub const OFFER_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 type Planned = Result<PeoplePlan, PeopleRefusal>;
 
@@ -68,7 +70,8 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             let disabled = PeopleWrite::DisabledAt { person, at: now.disabled_at.or(Some(at)) };
             let (tokens, links) = (TokensToDrop::Of(person), LinksToDrop::Of(person));
             let drop = [PeopleWrite::DropTokens(tokens), PeopleWrite::DropLinks(links)];
-            Ok(about(person, [disabled].into_iter().chain(drop).collect()))
+            let offers = PeopleWrite::DropOffers(OffersToDrop::Of(person));
+            Ok(about(person, [disabled].into_iter().chain(drop).chain([offers]).collect()))
         }
         PeopleChange::Enable { person, walled } => {
             is_walled(walled)?;
@@ -120,14 +123,29 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
                 PeoplePlan::new(Some(everywhere(Grantee::Org)), vec![take])
             }
         }),
-        PeopleChange::HandOver { session, to } => {
+        PeopleChange::HandOver { to, .. } => {
             can_own(rows)?;
-            let owner = rows.session.as_ref().map(|session| session.record.owner);
-            Ok(hand_over(org, SessionsOf::One(session), owner, to))
+            let session = can_be_offered(rows, to, at)?;
+            let lapsed = PeopleWrite::DropOffers(OffersToDrop::Lapsed(at));
+            Ok(quiet(vec![lapsed, offer(session, to, at)]))
         }
         PeopleChange::HandOverAll { from, to } => {
             can_own(rows)?;
-            Ok(hand_over(org, SessionsOf::Owner(from), Some(from), to))
+            if from == to {
+                return Err(PeopleRefusal::OwnsAlready);
+            }
+            Ok(quiet(hand_over_all(rows, there(rows)?, to, at)))
+        }
+        PeopleChange::AcceptOffer { .. } => {
+            if by.role == Role::Viewer {
+                return Err(PeopleRefusal::CannotOwn);
+            }
+            let session = offered(rows, at)?;
+            Ok(quiet(hand_over(session, by.person, at)))
+        }
+        PeopleChange::DeclineOffer { session } | PeopleChange::TakeOfferBack { session } => {
+            offered(rows, at)?;
+            Ok(quiet(vec![PeopleWrite::DropOffers(OffersToDrop::One(session))]))
         }
         PeopleChange::AddRoot(root) => {
             is_there(rows.grantee, "person or group")?;
@@ -211,6 +229,26 @@ fn can_own(rows: &ChangeRows) -> Result<(), PeopleRefusal> {
     if heir.is_disabled() || heir.role == Role::Viewer { Err(PeopleRefusal::CannotOwn) } else { Ok(()) }
 }
 
+/// An open session that is somebody else's, and that nobody thinks about already.
+fn can_be_offered(rows: &ChangeRows, to: PersonId, at: Moment) -> Result<&SessionState, PeopleRefusal> {
+    let session = rows.session.as_ref().ok_or(PeopleRefusal::NotFound("session"))?;
+    if let Some(why) = session.ended {
+        return Err(PeopleRefusal::Ended(session.record.session, why));
+    }
+    if session.record.owner == to {
+        return Err(PeopleRefusal::OwnsAlready);
+    }
+    let is_open = rows.offer.is_some_and(|offer| offer.stands(session.ended, at));
+    if is_open { Err(PeopleRefusal::OfferedAlready) } else { Ok(session) }
+}
+
+/// The session of an offer that stands.
+fn offered(rows: &ChangeRows, at: Moment) -> Result<&SessionState, PeopleRefusal> {
+    let none = PeopleRefusal::NotFound("offer");
+    let (session, offer) = rows.session.as_ref().zip(rows.offer).ok_or(none)?;
+    if offer.stands(session.ended, at) { Ok(session) } else { Err(none) }
+}
+
 fn can_be_ruled(by: &Principal, rule: &RuleRow, rows: &ChangeRows) -> Result<(), PeopleRefusal> {
     if let Some(session) = &rows.session
         && let Some(why) = session.ended
@@ -250,14 +288,38 @@ fn made_with(maker: Option<OwnCredential>, row: TokenRow) -> TokenRow {
 }
 
 fn within(session: crate::SessionId, who: Grantee, write: PeopleWrite) -> PeoplePlan {
-    let touched = Touched { people: vec![who], within: Some(SessionsOf::One(session)) };
+    let touched = Touched { people: vec![who], within: Some(session) };
     PeoplePlan::new(Some(touched), vec![write])
 }
 
-fn hand_over(org: OrgId, sessions: SessionsOf, from: Option<PersonId>, to: PersonId) -> PeoplePlan {
-    let people = [Some(to), from].into_iter().flatten().map(Grantee::Person).collect();
-    let touched = Touched { people, within: Some(sessions) };
-    PeoplePlan::new(Some(touched), vec![PeopleWrite::Owner { org, sessions, to }])
+fn offer(session: &SessionState, to: PersonId, at: Moment) -> PeopleWrite {
+    let (session, from) = (session.record.session, session.record.owner);
+    PeopleWrite::Offer(OfferRow { session, from, to, at, until: at.after_ms(OFFER_MS_MAX) })
+}
+
+/// Another owner, to whom alone it belongs. Its keeper ends what waits and what runs: that was said to somebody else's agent.
+fn hand_over(session: &SessionState, to: PersonId, at: Moment) -> Vec<PeopleWrite> {
+    let is_open = session.ended.is_none();
+    let session = session.record.session;
+    let mut writes = vec![
+        PeopleWrite::Owner { session, to },
+        PeopleWrite::DropGrantsOn(session),
+        PeopleWrite::DropOffers(OffersToDrop::One(session)),
+    ];
+    // Nothing goes on in one that has ended.
+    writes.extend(is_open.then_some(PeopleWrite::TellOwner { session, to, at }));
+    writes
+}
+
+/// Whoever can still come in keeps their sessions until the other says yes.
+fn hand_over_all(rows: &ChangeRows, from: PersonState, to: PersonId, at: Moment) -> Vec<PeopleWrite> {
+    let all = rows.owned.iter();
+    if from.is_disabled() {
+        return all.flat_map(|(session, _)| hand_over(session, to, at)).collect();
+    }
+    let is_free = |offer: Option<OfferRow>| offer.is_none_or(|offer| !offer.stands(None, at));
+    let free = all.filter(|(session, offer)| session.ended.is_none() && is_free(*offer));
+    free.map(|(session, _)| offer(session, to, at)).collect()
 }
 
 fn remove_group(org: OrgId, group: GroupId) -> PeoplePlan {

@@ -1,8 +1,8 @@
 //! The two sides of a plan: the rows that a change is judged by, and what is written if it may be.
 
 use super::{
-    NewLink, NewPerson, OrgSettings, PeopleChange, Purpose, Resource, RootRow, RuleEffect, RuleRow, TokenRow,
-    name_key,
+    NewLink, NewPerson, OfferRow, OrgSettings, PeopleChange, Purpose, Resource, RootRow, RuleEffect, RuleRow,
+    TokenRow, name_key,
 };
 use crate::{
     EndWhy, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Record, Role, RuleId, SessionId, TokenId,
@@ -21,6 +21,10 @@ pub struct ChangeReads<'a> {
     pub grantee: Option<Grantee>,
     pub group: Option<GroupId>,
     pub session: Option<SessionId>,
+    /// The session whose offer is needed.
+    pub offer: Option<SessionId>,
+    /// The person whose sessions are needed, with what is offered of them.
+    pub owner: Option<PersonId>,
     /// With the session that it is for.
     pub rule: Option<RuleId>,
     /// True if the number of the org's rules whose time is not over is needed.
@@ -52,6 +56,10 @@ pub struct ChangeRows {
     pub group: bool,
     /// The one that was asked for, or the one that the rule is for.
     pub session: Option<SessionState>,
+    /// The last one that was made and is not gone; it may stand no more.
+    pub offer: Option<OfferRow>,
+    /// Every session of `owner`, open or ended, with its offer.
+    pub owned: Vec<(SessionState, Option<OfferRow>)>,
     pub rule: Option<RuleState>,
     pub rules: u32,
     pub token: Option<TokenHolder>,
@@ -150,9 +158,16 @@ pub fn reads_of(change: &PeopleChange) -> ChangeReads<'_> {
             ChangeReads { session, grantee: Some(*to), ..none }
         }
         PeopleChange::HandOver { session, to } => {
-            ChangeReads { session: Some(*session), heir: Some(*to), ..none }
+            ChangeReads { session: Some(*session), offer: Some(*session), heir: Some(*to), ..none }
         }
-        PeopleChange::HandOverAll { from, to } => ChangeReads { heir: Some(*to), ..person(from) },
+        PeopleChange::HandOverAll { from, to } => {
+            ChangeReads { heir: Some(*to), owner: Some(*from), ..person(from) }
+        }
+        PeopleChange::AcceptOffer { session }
+        | PeopleChange::DeclineOffer { session }
+        | PeopleChange::TakeOfferBack { session } => {
+            ChangeReads { session: Some(*session), offer: Some(*session), ..none }
+        }
         PeopleChange::AddRoot(root) | PeopleChange::RemoveRoot(root) => {
             ChangeReads { grantee: Some(root.to), ..none }
         }
@@ -221,17 +236,9 @@ impl PeoplePlan {
 pub struct Touched {
     /// Whoever is meant, each of them once.
     pub people: Vec<Grantee>,
-    /// Only in these sessions. None is everywhere, and then their standings grow: what they may do was changed, and not what
+    /// Only in this session. None is everywhere, and then their standings grow: what they may do was changed, and not what
     /// may be done with a session, which its revision says.
-    pub within: Option<SessionsOf>,
-}
-
-/// Sessions that a plan means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionsOf {
-    One(SessionId),
-    /// Every session, open or ended, that this person owns in the org.
-    Owner(PersonId),
+    pub within: Option<SessionId>,
 }
 
 /// Credentials that a plan removes.
@@ -263,6 +270,17 @@ pub enum LinksToDrop {
     Of(PersonId),
     /// Those that have expired at this moment.
     Expired(Moment),
+}
+
+/// Offers that a plan removes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffersToDrop {
+    /// That of a session.
+    One(SessionId),
+    /// Every one that is to or from this person.
+    Of(PersonId),
+    /// Those that have lapsed at this moment.
+    Lapsed(Moment),
 }
 
 /// One thing that is written. What is there already is fine, and what is not there need not be removed.
@@ -382,12 +400,22 @@ pub enum PeopleWrite {
         org: OrgId,
         to: Grantee,
     },
-    /// With their bindings, their open questions, and the place that each open one takes.
+    /// Everything that was given on it.
+    DropGrantsOn(SessionId),
+    /// With its bindings, its open questions, and the place that an open one takes.
     Owner {
-        org: OrgId,
-        sessions: SessionsOf,
+        session: SessionId,
         to: PersonId,
     },
+    /// Tells the keeper of an open session that it is this person's from here on.
+    TellOwner {
+        session: SessionId,
+        to: PersonId,
+        at: Moment,
+    },
+    /// In place of the one before.
+    Offer(OfferRow),
+    DropOffers(OffersToDrop),
     Root {
         org: OrgId,
         root: RootRow,
@@ -440,7 +468,11 @@ impl core::fmt::Debug for PeopleWrite {
             Self::AgentGrant { .. } => "AgentGrant",
             Self::DropAgentGrant { .. } => "DropAgentGrant",
             Self::DropGrantsTo { .. } => "DropGrantsTo",
+            Self::DropGrantsOn(_) => "DropGrantsOn",
             Self::Owner { .. } => "Owner",
+            Self::TellOwner { .. } => "TellOwner",
+            Self::Offer(_) => "Offer",
+            Self::DropOffers(_) => "DropOffers",
             Self::Root { .. } => "Root",
             Self::DropRoot { .. } => "DropRoot",
             Self::DropRootsOf { .. } => "DropRootsOf",

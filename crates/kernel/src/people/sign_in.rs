@@ -3,7 +3,8 @@
 
 use super::plan::org_writes;
 use super::{
-    LinksToDrop, NewOrg, NewToken, PeopleWrite, PersonState, Purpose, RootRow, TokenRow, TokensToDrop,
+    LinksToDrop, NewOrg, NewToken, OfferRow, OffersToDrop, PeopleWrite, PersonState, Purpose, RootRow,
+    TokenRow, TokensToDrop,
 };
 use crate::{Grantee, Moment, OrgId, PersonId};
 use alloc::vec;
@@ -142,6 +143,17 @@ impl TokensToDrop {
                 token.purpose == Purpose::Turn && token.bound.is_some_and(|(bound, _)| bound == session)
             }
             Self::Expired(at) => token.expires.is_some_and(|until| until <= at),
+        }
+    }
+}
+
+impl OffersToDrop {
+    /// True if this offer is among them.
+    pub fn has(&self, offer: &OfferRow) -> bool {
+        match *self {
+            Self::One(session) => offer.session == session,
+            Self::Of(person) => [offer.from, offer.to].contains(&person),
+            Self::Lapsed(at) => offer.until <= at,
         }
     }
 }

@@ -215,6 +215,16 @@ impl Model {
                 self.must_wait(message)?;
                 self.leave(*message, Receipt::Refused);
             }
+            Command::HandOver { .. } => {
+                for message in self.line.clone() {
+                    self.leave(message, Receipt::Refused);
+                }
+                let begun = matches!(&self.away, Some((_, What::Enter(_))));
+                if !begun {
+                    self.wanted = None;
+                }
+                self.stop(StopWhy::Revoked);
+            }
             Command::Answer { approval, answer, by } => self.answer(approval, answer, *by)?,
             Command::Return { errand, came } => self.come_back(*errand, came),
             Command::Wake => self.wake(),

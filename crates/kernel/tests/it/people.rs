@@ -71,6 +71,11 @@ fn token(rights: Rights, client: Option<&str>) -> NewToken {
     }
 }
 
+/// My session, which is offered to somebody.
+fn offer(to: PersonId) -> OfferRow {
+    OfferRow { session: SESSION, from: ME, to, at: Moment(500), until: Moment(1_001) }
+}
+
 /// Every change of somebody else.
 fn of_them() -> Vec<PeopleChange> {
     let person = THEY;
@@ -366,6 +371,100 @@ fn a_name_elsewhere_is_one_persons_and_only_who_looks_after_them_replaces_it() {
 }
 
 #[test]
+fn a_session_is_handed_over_by_the_yes_of_whom_it_is_offered_to() {
+    let (session, other) = (SESSION, Principal::member(ORG, OTHER, "other"));
+    let change = PeopleChange::HandOver { session, to: OTHER };
+    let open = ChangeRows { offer: None, ..rows(Role::Member) };
+    let plan = planned(&me(Role::Member), &change, &open).unwrap();
+    let until = Moment(AT.0 + OFFER_MS_MAX);
+    let made = OfferRow { session, from: ME, to: OTHER, at: AT, until };
+    let lapsed = PeopleWrite::DropOffers(OffersToDrop::Lapsed(AT));
+    assert_eq!(plan.writes(), [lapsed, PeopleWrite::Offer(made)], "nothing else changes");
+
+    let accept = PeopleChange::AcceptOffer { session };
+    let offered = ChangeRows { offer: Some(offer(OTHER)), ..rows(Role::Member) };
+    let plan = planned(&other, &accept, &offered).unwrap();
+    assert_eq!(
+        plan.writes(),
+        [
+            PeopleWrite::Owner { session, to: OTHER },
+            PeopleWrite::DropGrantsOn(session),
+            PeopleWrite::DropOffers(OffersToDrop::One(session)),
+            PeopleWrite::TellOwner { session, to: OTHER, at: AT },
+        ]
+    );
+    let viewer = Principal { role: Role::Viewer, ..other.clone() };
+    assert_eq!(refused(&viewer, &accept, &offered), PeopleRefusal::CannotOwn);
+    let bound = Principal { bound: Some((session, Turn(1))), ..other.clone() };
+    assert_eq!(refused(&bound, &accept, &offered), denied(Denied::BoundElsewhere));
+    for change in [accept, PeopleChange::DeclineOffer { session }] {
+        let none = PeopleRefusal::NotFound("offer");
+        for by in [&me(Role::Owner), &Principal::house(ORG)] {
+            assert_eq!(refused(by, &change, &offered), none, "{change:?} by {}", by.handle);
+        }
+        assert_eq!(refused(&other, &change, &open), none);
+        let nothing = ChangeRows { session: None, offer: None, ..rows(Role::Member) };
+        assert_eq!(refused(&other, &change, &nothing), none, "as if there were no such session");
+        let late = ChangeRows { offer: Some(OfferRow { until: AT, ..offer(OTHER) }), ..rows(Role::Member) };
+        assert_eq!(refused(&other, &change, &late), none);
+        let mut over = offered.clone();
+        over.session.as_mut().unwrap().ended = Some(EndWhy::Asked);
+        assert_eq!(refused(&other, &change, &over), none);
+    }
+}
+
+#[test]
+fn a_session_is_offered_to_one_person_who_does_not_own_it_while_it_is_open() {
+    let by = me(Role::Member);
+    let to = |to| PeopleChange::HandOver { session: SESSION, to };
+    let none = ChangeRows { offer: None, ..rows(Role::Member) };
+    let offered = ChangeRows { offer: Some(offer(THEY)), ..rows(Role::Member) };
+    assert_eq!(refused(&by, &to(OTHER), &offered), PeopleRefusal::OfferedAlready);
+    let late = ChangeRows { offer: Some(OfferRow { until: AT, ..offer(THEY) }), ..rows(Role::Member) };
+    assert!(planned(&by, &to(OTHER), &late).is_ok(), "it has lapsed");
+    let mine = ChangeRows { heir: Some(state(ME, Role::Member)), ..none.clone() };
+    assert_eq!(refused(&by, &to(ME), &mine), PeopleRefusal::OwnsAlready);
+    let mut over = none;
+    over.session.as_mut().unwrap().ended = Some(EndWhy::Gone);
+    assert_eq!(refused(&by, &to(OTHER), &over), PeopleRefusal::Ended(SESSION, EndWhy::Gone));
+    let back = PeopleChange::TakeOfferBack { session: SESSION };
+    assert!(planned(&by, &back, &offered).is_ok());
+    let they = Principal::member(ORG, THEY, "they");
+    assert_eq!(refused(&they, &back, &offered), PeopleRefusal::NotFound("session"), "they may decline it");
+    assert_eq!(refused(&by, &back, &late), PeopleRefusal::NotFound("offer"));
+}
+
+#[test]
+fn all_sessions_of_somebody_are_offered_and_those_of_somebody_who_is_disabled_are_handed_over() {
+    let session = |bits, ended| {
+        let session = rows(Role::Member).session.unwrap();
+        let record = Record { session: SessionId::from_bits(bits), owner: THEY, ..session.record };
+        SessionState { record, ended }
+    };
+    let kept = OfferRow { session: SessionId::from_bits(2), from: THEY, ..offer(ME) };
+    let owned = vec![
+        (session(1, None), None),
+        (session(2, None), Some(kept)),
+        (session(3, Some(EndWhy::Asked)), None),
+        (session(4, None), Some(OfferRow { until: AT, session: SessionId::from_bits(4), ..kept })),
+    ];
+    let all = PeopleChange::HandOverAll { from: THEY, to: OTHER };
+    let rows = ChangeRows { owned, ..rows(Role::Member) };
+    let plan = planned(&me(Role::Admin), &all, &rows).unwrap();
+    let offered = plan.writes().iter().map(|write| match write {
+        PeopleWrite::Offer(offer) => (offer.session.bits(), offer.from, offer.to),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(offered.collect::<Vec<_>>(), [(1, THEY, OTHER), (4, THEY, OTHER)]);
+    let left = Some(PersonState { disabled_at: Some(AT), ..state(THEY, Role::Member) });
+    let rows = ChangeRows { person: left, ..rows };
+    let plan = planned(&me(Role::Admin), &all, &rows).unwrap();
+    let owners = plan.writes().iter().filter(|write| matches!(write, PeopleWrite::Owner { to: OTHER, .. }));
+    let told = plan.writes().iter().filter(|write| matches!(write, PeopleWrite::TellOwner { .. }));
+    assert_eq!((owners.count(), told.count()), (4, 3), "nothing goes on in one that has ended");
+}
+
+#[test]
 fn nothing_is_handed_over_to_whoever_could_do_nothing_with_it() {
     let heir = |role, disabled_at| Some(PersonState { disabled_at, ..state(OTHER, role) });
     let over = [
@@ -485,8 +584,7 @@ fn a_change_touches_those_whose_rights_it_changes_and_nobody_else() {
     let they = Grantee::Person(THEY);
     for change in of_them() {
         let expected = match change.verb() {
-            "change_person" | "make_link" => None,
-            "hand_over_all" => Some((vec![Grantee::Person(OTHER), they], Some(SessionsOf::Owner(THEY)))),
+            "change_person" | "make_link" | "hand_over_all" => None,
             _ => Some((vec![they], None)),
         };
         assert_eq!(touched(&change), expected, "{change:?}");
@@ -505,11 +603,7 @@ fn a_change_touches_those_whose_rights_it_changes_and_nobody_else() {
     }
     for change in of_the_session() {
         let expected = match change.verb() {
-            "give" | "take_back" => Some((vec![Grantee::Group(GROUP)], Some(SessionsOf::One(SESSION)))),
-            "hand_over" => {
-                let people = vec![Grantee::Person(OTHER), Grantee::Person(ME)];
-                Some((people, Some(SessionsOf::One(SESSION))))
-            }
+            "give" | "take_back" => Some((vec![Grantee::Group(GROUP)], Some(SESSION))),
             _ => None,
         };
         assert_eq!(touched(&change), expected, "{change:?}");
@@ -549,6 +643,7 @@ fn who_is_disabled_loses_what_let_them_in() {
             PeopleWrite::DisabledAt { person: THEY, at: Some(AT) },
             PeopleWrite::DropTokens(TokensToDrop::Of(THEY)),
             PeopleWrite::DropLinks(LinksToDrop::Of(THEY)),
+            PeopleWrite::DropOffers(OffersToDrop::Of(THEY)),
         ]
     );
     let before = Some(PersonState { disabled_at: Some(Moment(5)), ..state(THEY, Role::Member) });

@@ -13,6 +13,23 @@ fn check(story: &str, told: Expect) {
 // A scope changes only between turns (law 12).
 
 #[test]
+fn a_change_that_waits_is_given_up_when_the_session_is_handed_over() {
+    check(
+        "say; ready; enter; hand over; stopped; enter; hand over; entered",
+        expect![[r#"
+        say         queued m1, turn 1 of m1, attempt 1.1        start 1.1 m1
+        ready       handed 1.1                                  work 1.1 m1
+        enter       to enter w1                                 work 1.1 m1
+        hand over   scope kept (asked), stop turn 1 (revoked)   stop 1.1 m1
+        stopped     turn 1 stopped                              nothing
+        enter       to enter w1, errand 0.1 to enter w1         errand 0.1 to enter w1
+        hand over                                               errand 0.1 to enter w1
+        entered     epoch 1 in /srv/w1                          nothing
+    "#]],
+    );
+}
+
+#[test]
 fn an_idle_session_changes_its_scope_at_once() {
     check(
         "set model big; set model big; set model default now; relink /srv/new; set agent other",

@@ -418,6 +418,7 @@ pub(crate) fn step(text: &str) -> Step {
         ["the", "agent", "is", "deaf"] => Step::Listens(false),
         ["end"] => Step::Wish(Request::End { session: session() }.by(by)),
         ["revoke", m] => Step::Wish(Command::Revoke { message: message(m) }),
+        ["hand", "over"] => Step::Wish(Command::HandOver { to: by }),
         ["wake"] => Step::Wake { after_ms: None },
         ["wake", after] => {
             let ms = after.strip_prefix('+').unwrap_or_else(|| panic!("wake +MS, not {after}"));

@@ -69,6 +69,7 @@ fn fact_in_words(fact: &Fact) -> String {
                 RefusedWhy::SessionEnded => "session ended",
                 RefusedWhy::Expired => "expired",
                 RefusedWhy::NotAllowed => "not allowed",
+                RefusedWhy::HandedOver => "handed over",
             };
             format!("refused {} ({why})", m(message))
         }

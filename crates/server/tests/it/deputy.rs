@@ -93,6 +93,9 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
     add("give", "PUT", format!("/sessions/{b}/grants"), Some(json!({"to": {"org": true}, "grant": "view"})));
     add("take_back", "DELETE", format!("/sessions/{b}/grants?user={vic}"), None);
     add("hand_over", "POST", format!("/sessions/{b}/hand-over"), Some(json!({"to": eve.to_string()})));
+    add("take_offer_back", "DELETE", format!("/sessions/{b}/hand-over"), None);
+    add("accept_offer", "POST", format!("/sessions/{b}/hand-over/accept"), None);
+    add("decline_offer", "POST", format!("/sessions/{b}/hand-over/decline"), None);
     for message in [runs, waits] {
         add("withdraw", "DELETE", format!("/messages/{message}"), None);
         add("stop", "POST", format!("/messages/{message}/stop"), None);
@@ -195,6 +198,8 @@ async fn whoever_manages_one_session_reaches_nothing_of_another() {
     let ann = town.host.clone();
     let olga = town.org("second", "olga").await;
     let vic = prey(&town, town.person(&ann, "vic", Role::Member).await, "b").await;
+    // It is offered to somebody else, who has not answered.
+    town.offer(&vic.owner, vic.busy.session, ann.by.person).await;
     let mut count = 0;
     for (boss, eve) in [(ann.clone(), town.person(&ann, "eve", Role::Member).await), (olga.clone(), olga)] {
         // Hers is the session of somebody else, which she manages.

@@ -271,11 +271,34 @@ async fn a_session_is_shared_with_a_group_and_taken_back() {
     ann.remove_group(&group.id).await.unwrap();
     assert_eq!(code(ann.remove_group(&group.id).await.unwrap_err()), Code::NotFound);
 
-    ann.hand_over(&session, &HandOver { to: bob.by.person.to_string() }).await.unwrap();
+    let to_bob = HandOver { to: bob.by.person.to_string() };
+    ann.give(&on, &NewGrant { to: Grantee::org(), grant: Grant::Prompt }).await.unwrap();
+    ann.hand_over(&session, &to_bob).await.unwrap();
+    assert_eq!(ann.session(&session).await.unwrap().owner, ANN.to_string(), "nothing has changed");
+    assert_eq!(code(ann.hand_over(&session, &to_bob).await.unwrap_err()), Code::OfferedAlready);
+    let to_ann = HandOver { to: ANN.to_string() };
+    assert_eq!(code(ann.hand_over(&session, &to_ann).await.unwrap_err()), Code::OwnsAlready);
+    for client in [&ann, &as_bob] {
+        let [offer] = &client.offers().await.unwrap().items[..] else { panic!("one offer") };
+        let names = [&offer.from, &offer.to].map(|who| who.handle.clone().unwrap());
+        assert_eq!((offer.session.as_str(), names), (session.as_str(), ["ann".to_owned(), "bob".to_owned()]));
+    }
+    as_bob.decline_offer(&session).await.unwrap();
+    assert_eq!(code(as_bob.accept_offer(&session).await.unwrap_err()), Code::NotFound);
+    ann.hand_over(&session, &to_bob).await.unwrap();
+    ann.take_offer_back(&session).await.unwrap();
+    assert_eq!(code(as_bob.accept_offer(&session).await.unwrap_err()), Code::NotFound);
+    assert!(as_bob.offers().await.unwrap().items.is_empty());
+    ann.hand_over(&session, &to_bob).await.unwrap();
+    as_bob.accept_offer(&session).await.unwrap();
     assert_eq!(code(ann.session(&session).await.unwrap_err()), Code::NotFound);
     assert_eq!(as_bob.session(&session).await.unwrap().owner, bob.by.person.to_string());
-    ann.hand_over_all(&bob.by.person.to_string(), &HandOver { to: ANN.to_string() }).await.unwrap();
-    assert_eq!(ann.session(&session).await.unwrap().owner, ANN.to_string());
+    let his = bob.by.person.to_string();
+    ann.hand_over_all(&his, &to_ann).await.unwrap();
+    assert_eq!(as_bob.session(&session).await.unwrap().owner, his, "it is offered to her");
+    ann.disable(&his).await.unwrap();
+    ann.hand_over_all(&his, &to_ann).await.unwrap();
+    assert_eq!(ann.session(&session).await.unwrap().owner, ANN.to_string(), "he has left");
 }
 
 /// The time until then is the engine's promise, kept by a clock that no machine can slow down:

@@ -198,7 +198,12 @@ impl Town {
 
     /// A session of theirs in which a turn waits for an answer.
     pub(crate) async fn busy(&self, who: &Somebody, agent: Option<&str>) -> Busy {
-        let (session, runs) = self.say_with(who, To::New, "!ask tool", agent).await;
+        self.busy_in(who, To::New, agent).await
+    }
+
+    /// The same in a session that may be there.
+    pub(crate) async fn busy_in(&self, who: &Somebody, to: To, agent: Option<&str>) -> Busy {
+        let (session, runs) = self.say_with(who, to, "!ask tool", agent).await;
         let asked = self.fact(who, session, |fact| matches!(fact, Fact::Asked { .. })).await;
         let Fact::Asked { approval, .. } = asked else { panic!("{asked:?}") };
         Busy { session, runs, asks: approval }
@@ -231,8 +236,14 @@ impl Town {
         self.engine.people().give(&self.now(who).await, on, to, grant, trace()).await.unwrap();
     }
 
-    pub(crate) async fn hand_over(&self, who: &Somebody, session: SessionId, to: PersonId) {
+    pub(crate) async fn offer(&self, who: &Somebody, session: SessionId, to: PersonId) {
         self.engine.people().hand_over(&self.now(who).await, session, to, trace()).await.unwrap();
+    }
+
+    /// The offer, and the other's yes.
+    pub(crate) async fn hand_over(&self, who: &Somebody, session: SessionId, to: &Somebody) {
+        self.offer(who, session, to.by.person).await;
+        self.engine.people().accept_offer(&self.now(to).await, session, trace()).await.unwrap();
     }
 
     pub(crate) fn ask(&self, token: Option<&str>, method: &str, path: &str) -> reqwest::RequestBuilder {

@@ -79,6 +79,9 @@ async fn other_life(town: &Town, near: Near) -> (Somebody, Guessed) {
     };
     let Busy { session, runs, asks } = town.busy(&y, None).await;
     town.say(&y, To::Session(session), "later").await;
+    if near == Near::SameOrg {
+        town.offer(&y, session, town.host.by.person).await;
+    }
     let (ended, _) = town.say(&y, To::New, "over soon").await;
     town.end(&y, ended).await;
     let (by, conversation) = (town.now(&y).await, "web:yves/1".to_owned());
@@ -219,6 +222,7 @@ fn without_cursors(value: &mut Value) {
 struct Script<'a> {
     town: &'a Town,
     token: &'a str,
+    me: PersonId,
     told: Transcript,
 }
 
@@ -318,12 +322,12 @@ fn heads_of(response: &reqwest::Response, told: &mut String) {
 /// Everything that can be asked, asked by the one who must not see the other.
 async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, guessed: &Guessed) -> String {
     let told = Transcript { text: String::new(), ids: HashMap::new() };
-    let mut script = Script { town, token: &x.token, told };
+    let mut script = Script { town, token: &x.token, me: x.by.person, told };
     let Things { talk, said, busy, ended, shared } = things;
     for path in ["/healthz", "/readyz", "/metrics", "/api/v1/me", "/api/v1/nodes", "/api/v1/agents"] {
         script.get(path).await;
     }
-    for list in ["approvals", "bindings", "groups", "orgs", "roots", "tokens", "wall", "sign-in"] {
+    for list in ["approvals", "bindings", "groups", "offers", "orgs", "roots", "tokens", "wall", "sign-in"] {
         script.get(&format!("/api/v1/{list}")).await;
     }
     if near == Near::OtherOrg {
@@ -406,6 +410,12 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
             let to = json!({"session": session.to_string()});
             let said = json!({"to": to, "text": "x", "delivery": delivery, "under": under});
             script.ask("POST", "/api/v1/messages", Some(said)).await;
+        }
+        let over = format!("/api/v1/sessions/{session}/hand-over");
+        script.ask("POST", &over, Some(json!({"to": script.me.to_string()}))).await;
+        script.ask("DELETE", &over, None).await;
+        for answer in ["accept", "decline"] {
+            script.ask("POST", &format!("{over}/{answer}"), None).await;
         }
         let order = Some(json!({"order": [message.to_string()]}));
         script.ask("PUT", &format!("/api/v1/sessions/{session}/queue"), order).await;

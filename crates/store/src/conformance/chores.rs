@@ -110,7 +110,7 @@ pub async fn a_chore_needs_the_right_to_rule_and_so_does_its_beginning<F: Fixtur
     share(store, ses(1), &friend(), None).await;
     assert_eq!((inbox_numbers(store, ses(1)).await.len(), may().await), (1, false));
     assert!(store.may_rule(ses(1), me().person).await.unwrap());
-    set(store, PeopleChange::HandOver { session: ses(1), to: friend().person }).await;
+    hand_over(store, ses(1), &me(), &friend()).await;
     assert!(may().await && !store.may_rule(ses(1), me().person).await.unwrap());
 }
 

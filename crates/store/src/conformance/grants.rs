@@ -40,6 +40,7 @@ async fn furnished<F: Fixture>() -> F {
     open(store, 2).await;
     let (to, on_agent) = (Grantee::Group(grp(1)), Resource::Agent("scripted".into()));
     for change in [
+        PeopleChange::HandOver { session: ses(2), to: friend().person },
         add(newcomer(&partner())),
         PeopleChange::MakeGroup { group: grp(1), name: "ours".into() },
         PeopleChange::Join { group: grp(1), person: friend().person },
@@ -114,6 +115,7 @@ fn one_of_each() -> Vec<(PeopleChange, Vec<Principal>)> {
         (PeopleChange::TakeBack { on: agent(), to }, everybody()),
         (PeopleChange::HandOver { session: ses(1), to: person }, vec![]),
         (PeopleChange::HandOverAll { from: me().person, to: person }, vec![]),
+        (PeopleChange::TakeOfferBack { session: ses(2) }, vec![]),
         (PeopleChange::AddRoot(root("/srv/more", Grantee::Person(person))), vec![friend()]),
         (PeopleChange::AddRoot(root("/srv/more", Grantee::Org)), everybody()),
         (PeopleChange::RemoveRoot(root("/srv/ours", to)), vec![friend()]),
@@ -146,7 +148,7 @@ pub async fn every_change_is_made_once_under_its_key_with_one_audit_entry<F: Fix
         assert_eq!((picture(&on).await, town(store).await), before, "{change:?}");
         let before = scene(&on).await;
         // What is not there for them any more is not there under any key.
-        let gone = ["hand_over", "remove_rule", "revoke_token"].contains(&change.verb());
+        let gone = ["remove_rule", "revoke_token"].contains(&change.verb());
         let told = if gone { "not_found" } else { "conflict" };
         assert_eq!(change_with(store, &me(), other()).await, told, "{change:?}");
         let on = on.reopen().await;
@@ -180,7 +182,7 @@ pub async fn a_change_by_somebody_who_may_no_longer_make_it_is_refused<F: Fixtur
             let told = match (&demoted, change.verb()) {
                 (PeopleChange::Disable { .. }, _) => "unauthenticated",
                 // What is one's own, and one's own session, stays so; and the machine's person makes orgs.
-                (_, "make_token" | "hand_over_all" | "hand_over" | "make_org") => "done",
+                (_, "make_token" | "hand_over_all" | "hand_over" | "take_offer_back" | "make_org") => "done",
                 (_, "give" | "take_back") if about_change(&change).session.is_some() => "done",
                 (_, "revoke_token") => "not_found",
                 _ => "role_too_low",
@@ -289,6 +291,7 @@ pub async fn a_change_of_a_session_is_judged_by_its_record_as_it_is<F: Fixture>(
     for wanted in changes() {
         assert_eq!(change(store, &friend(), wanted.clone()).await, "done", "{wanted:?}");
     }
+    assert_eq!(change(store, &partner(), PeopleChange::AcceptOffer { session }).await, "done");
     // Whoever had it before has nothing left of it.
     refuses(&on, &me(), changes()[1].clone(), "not_found").await;
 }
@@ -713,15 +716,12 @@ pub async fn a_session_that_is_handed_over_is_the_others_in_every_list_and_count
     say(store, &me(), conversation("a"), line(1)).await;
     write(store, ses(1), vec![opened(), queued(1), started(1, 1), attempt(1), asked(1)]).await;
     open(store, 2).await;
-    assert_eq!(
-        change(store, &me(), PeopleChange::HandOver { session: ses(1), to: friend().person }).await,
-        "done"
-    );
+    hand_over(store, ses(1), &me(), &friend()).await;
     let on = on.reopen().await;
     let store = on.store();
     let (record, row) = store.session(ses(1)).await.unwrap().unwrap();
     assert_eq!((record.owner, row.owner), (friend().person, friend().person));
-    assert!(record.grants.is_empty(), "whoever had it keeps what they were given, which is nothing");
+    assert!(record.grants.is_empty(), "it is theirs alone");
     assert_eq!(shown(store, &friend()).await, [1, 1, 1, 1]);
     assert_eq!(shown(store, &me()).await, [1, 0, 0, 1]);
     let one = |n| IncomingMessage { open_max: 1, ..line(n) };
@@ -743,6 +743,7 @@ pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() 
     say(store, &stranger(), To::New, line(5)).await;
     let revision = async |n| store.session(ses(n)).await.unwrap().unwrap().0.revision;
     let before = (revision(1).await, revision(4).await);
+    set(store, PeopleChange::Disable { person: friend().person }).await;
     let all = PeopleChange::HandOverAll { from: friend().person, to: me().person };
     assert_eq!(change(store, &me(), all).await, "done");
     assert_eq!((shown(store, &friend()).await[0], shown(store, &me()).await[0]), (0, 4));
@@ -750,6 +751,7 @@ pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() 
     assert!(revision(1).await > before.0 && revision(4).await == before.1);
     let few = |n| IncomingMessage { open_max: 3, ..line(n) };
     assert_eq!(send(store, &me(), To::New, few(6)).await, too_many_open(3), "two of theirs and one of mine");
+    set(store, PeopleChange::Enable { person: friend().person, walled: true }).await;
     say(store, &friend(), To::New, IncomingMessage { open_max: 1, ..line(6) }).await;
 }
 
@@ -832,7 +834,7 @@ async fn step(store: &dyn Store, dice: &mut Dice, given: &mut BTreeMap<SessionId
     let next = match dice.roll(8) {
         0..=2 => PeopleChange::Give { on, to, grant },
         3 => PeopleChange::TakeBack { on, to },
-        4 => PeopleChange::HandOver { session, to: person },
+        4 => return step_over(store, session, record.owner, person, given).await,
         5 | 6 => PeopleChange::Join { group, person },
         _ => PeopleChange::Leave { group, person },
     };
@@ -845,6 +847,22 @@ async fn step(store: &dyn Store, dice: &mut Dice, given: &mut BTreeMap<SessionId
         _ => {}
     }
     assert_eq!(change(store, by, next).await, "done");
+}
+
+async fn step_over(
+    store: &dyn Store,
+    session: SessionId,
+    owner: PersonId,
+    to: PersonId,
+    given: &mut BTreeMap<SessionId, BTreeMap<Grantee, Grant>>,
+) {
+    let people = [me(), friend(), partner()];
+    let find = |person| people.iter().find(|one| one.person == person);
+    let (Some(by), Some(to)) = (find(owner), find(to).filter(|to| to.person != owner)) else { return };
+    // The town has an offer from the beginning.
+    change(store, by, PeopleChange::TakeOfferBack { session }).await;
+    hand_over(store, session, by, to).await;
+    given.remove(&session);
 }
 
 async fn compare(store: &dyn Store, by: &Principal, given: &BTreeMap<SessionId, BTreeMap<Grantee, Grant>>) {

@@ -66,6 +66,7 @@ pub async fn every_outcome_has_its_words<F: Fixture>() {
         (20, RefusedWhy::SessionEnded, "session_ended"),
         (21, RefusedWhy::Expired, "expired"),
         (22, RefusedWhy::NotAllowed, "not_allowed"),
+        (23, RefusedWhy::HandedOver, "handed_over"),
     ] {
         say(store, &me(), To::Session(ses(1)), line(n)).await;
         write(store, ses(1), vec![Fact::MessageRefused { message: msg(n), why }]).await;
@@ -553,6 +554,9 @@ fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given
             for message in waiting.chain(running).chain(steered).collect::<Vec<_>>() {
                 tell(append, state, Command::Revoke { message }, Cause::Keeper, given);
             }
+        }
+        InboxItem::HandOver { to } => {
+            drop(tell(append, state, Command::HandOver { to }, Cause::Keeper, given));
         }
         InboxItem::Request { id, by, request, resolved } => {
             let request = match request {

@@ -12,6 +12,7 @@ mod grants;
 mod import;
 mod life;
 mod limits;
+mod offers;
 mod outbox;
 mod people;
 mod reading;
@@ -31,6 +32,7 @@ pub use grants::*;
 pub use import::*;
 pub use life::*;
 pub use limits::*;
+pub use offers::*;
 pub use outbox::*;
 pub use people::*;
 pub use reading::*;
@@ -268,6 +270,13 @@ macro_rules! conformance {
             a_bound_credential_sees_one_session,
             lists_show_what_the_rule_allows,
             nothing_is_handed_over_to_whoever_could_do_nothing_with_it,
+            // offers
+            an_offer_changes_nothing_until_it_is_accepted,
+            what_waited_in_a_session_that_was_handed_over_ends_with_its_reason,
+            an_offer_is_answered_by_whom_it_is_to_and_taken_back_by_who_manages_it,
+            a_session_is_offered_to_one_person_at_a_time_until_that_lapses,
+            an_offer_is_over_with_its_session_and_with_either_person,
+            all_sessions_of_somebody_are_offered_and_handed_over_once_they_have_left,
             // rechecks
             those_touched_are_looked_at_again_where_something_of_theirs_is_unfinished,
             a_recheck_is_drained_like_anything_else,

@@ -77,8 +77,8 @@ pub async fn those_touched_are_looked_at_again_where_something_of_theirs_is_unfi
             &[(1, person), (1, mine)],
         ),
         (PeopleChange::TakeBack { on: session(3), to }, &[]),
-        (PeopleChange::HandOver { session: ses(1), to: person }, &[(1, mine), (1, person)]),
-        (PeopleChange::HandOverAll { from: person, to: mine }, &[(4, person)]),
+        (PeopleChange::HandOver { session: ses(1), to: person }, &[]),
+        (PeopleChange::HandOverAll { from: person, to: mine }, &[]),
         (PeopleChange::MakeGroup { group: grp(2), name: "others".into() }, &[]),
         (PeopleChange::Settings(OrgSettings::default()), &[]),
         (own_token(2), &[]),
@@ -173,7 +173,7 @@ pub async fn nothing_is_started_for_whoever_may_no_longer_say_it<F: Fixture>() {
 pub async fn whoever_handed_a_session_over_starts_nothing_in_it<F: Fixture>() {
     let on = busy::<F>().await;
     let store = on.store();
-    set(store, PeopleChange::HandOver { session: ses(1), to: friend().person }).await;
+    hand_over(store, ses(1), &me(), &friend()).await;
     assert!(!store.may_say(ses(1), me().person).await.unwrap());
     assert!(store.may_say(ses(1), friend().person).await.unwrap());
     let start = with(append_to(store, ses(1)).await, vec![started(1, 1), attempt(1)]);

@@ -104,6 +104,12 @@ pub(super) async fn set(store: &dyn Store, change: PeopleChange) {
     set_by(store, &me(), change).await;
 }
 
+/// Lets a session of somebody's be another's: the offer, and their yes.
+pub(super) async fn hand_over(store: &dyn Store, session: SessionId, by: &Principal, to: &Principal) {
+    set_by(store, by, PeopleChange::HandOver { session, to: to.person }).await;
+    set_by(store, to, PeopleChange::AcceptOffer { session }).await;
+}
+
 /// The same by somebody else.
 pub(super) async fn set_by(store: &dyn Store, by: &Principal, change: PeopleChange) {
     let trail = Trail { door: "setting", ..trail("set", 1) };
@@ -572,6 +578,7 @@ pub(super) async fn town(store: &dyn Store) -> String {
             lines
                 .push(format!("{:?}", store.login(format!("{}/{}", org.name, person.handle)).await.unwrap()));
             lines.push(format!("{:?}", store.tokens(id, person.person).await.unwrap()));
+            lines.push(format!("{:?}", store.offers(id, person.person).await.unwrap()));
             lines.push(format!("{person:?}"));
         }
         lines.push(format!("{org:?}"));

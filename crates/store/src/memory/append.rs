@@ -127,6 +127,7 @@ impl Contents {
         facts.extend(later);
         Some(Loaded {
             org: kept.record.org,
+            owner: kept.record.owner,
             scope: kept.scope.clone(),
             origin: kept.origin,
             enter: kept.enter.clone(),

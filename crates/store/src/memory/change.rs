@@ -4,8 +4,8 @@ use super::contents::{Contents, Kept};
 use super::people::StoredToken;
 use crate::*;
 use kernel::people::{
-    CredentialState, HostState, LinkState, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf,
-    TokenHolder, Touched, name_key,
+    CredentialState, HostState, LinkState, PeopleWrite, PersonState, RuleState, SessionState, TokenHolder,
+    Touched, name_key,
 };
 use kernel::{
     Grant, Grantee, GroupId, MessageId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId,
@@ -50,6 +50,10 @@ impl PeopleTx for Contents {
     fn session_state(&mut self, session: SessionId) -> Read<Option<SessionState>> {
         let kept = self.sessions.get(&session);
         Ok(kept.map(|kept| SessionState { record: kept.record.clone(), ended: kept.projection.ended }))
+    }
+
+    fn offer(&mut self, session: SessionId) -> Read<Option<OfferRow>> {
+        Ok(self.people.offers.get(&session).copied())
     }
 
     fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Read<Option<RuleState>> {
@@ -221,7 +225,13 @@ impl PeopleTx for Contents {
                 });
             }
             PeopleWrite::DropGrantsTo { org, to } => self.drop_grants_to(org, to),
-            PeopleWrite::Owner { org, sessions, to } => self.set_owner(org, sessions, to)?,
+            PeopleWrite::DropGrantsOn(session) => self.drop_grants_on(session),
+            PeopleWrite::Owner { session, to } => self.set_owner(session, to),
+            PeopleWrite::TellOwner { session, to, at } => {
+                self.put_into_inbox(session, at, InboxItem::HandOver { to });
+            }
+            PeopleWrite::Offer(offer) => drop(people.offers.insert(offer.session, offer)),
+            PeopleWrite::DropOffers(offers) => people.offers.retain(|_, offer| !offers.has(offer)),
             PeopleWrite::Root { org, root: RootRow { directory, to } } => {
                 people.roots.insert((org, directory, to));
             }
@@ -300,18 +310,19 @@ impl Contents {
         }
     }
 
-    fn set_owner(&mut self, org: OrgId, sessions: SessionsOf, to: PersonId) -> Read<()> {
-        let sessions = match sessions {
-            SessionsOf::One(session) => vec![session],
-            SessionsOf::Owner(owner) => self.sessions_of(org, owner)?,
-        };
-        for session in sessions {
-            if let Some(kept) = self.sessions.get_mut(&session) {
-                kept.record.owner = to;
-                kept.record.revision += 1;
-            }
+    fn drop_grants_on(&mut self, session: SessionId) {
+        if let Some(kept) = self.sessions.get_mut(&session) {
+            kept.given.clear();
+            kept.record.grants.clear();
+            kept.record.revision += 1;
         }
-        Ok(())
+    }
+
+    fn set_owner(&mut self, session: SessionId, to: PersonId) {
+        if let Some(kept) = self.sessions.get_mut(&session) {
+            kept.record.owner = to;
+            kept.record.revision += 1;
+        }
     }
 
     pub(super) fn force_grant(&mut self, session: SessionId, person: PersonId, grant: Option<Grant>) {
@@ -319,7 +330,7 @@ impl Contents {
         let (org, by, since, to) = (record.org, record.owner, Moment(0), Grantee::Person(person));
         let row = grant.map(|grant| GrantRow { to, grant, by, since });
         self.set_grant(session, to, row);
-        self.force_touch(org, Touched { people: vec![to], within: Some(SessionsOf::One(session)) });
+        self.force_touch(org, Touched { people: vec![to], within: Some(session) });
     }
 
     pub(super) fn force_disable(&mut self, person: PersonId) {

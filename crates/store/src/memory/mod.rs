@@ -340,6 +340,9 @@ impl People for MemoryStore {
     fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
         self.step(move |contents| contents.people.rules_of(org))
     }
+    fn offers(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<OfferRow>> {
+        self.step(move |contents| contents.people.offers_of(org, person))
+    }
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
         self.step(move |contents| contents.people.tokens_of(org, person))
     }

@@ -27,6 +27,7 @@ pub(super) struct People {
     pub(super) identities: BTreeMap<(String, String), PersonId>,
     /// In the order in which they were made.
     pub(super) rules: Vec<(OrgId, RuleRow)>,
+    pub(super) offers: BTreeMap<SessionId, OfferRow>,
 }
 
 /// Somebody, with what nobody is shown of them.
@@ -179,6 +180,14 @@ impl People {
     pub(super) fn roots_of(&self, org: OrgId) -> Vec<RootRow> {
         let ours = self.roots.iter().filter(|(other, ..)| *other == org);
         ours.map(|(_, directory, to)| RootRow { directory: directory.clone(), to: *to }).collect()
+    }
+
+    pub(super) fn offers_of(&self, org: OrgId, person: PersonId) -> Vec<OfferRow> {
+        let theirs = |offer: &&OfferRow| [offer.from, offer.to].contains(&person);
+        let known = self.of(org, person).is_some();
+        let mut all: Vec<_> = self.offers.values().filter(theirs).filter(|_| known).copied().collect();
+        all.sort_by_key(|offer| (offer.at, offer.session));
+        all
     }
 
     pub(super) fn rules_of(&self, org: OrgId) -> Vec<RuleRow> {

@@ -86,6 +86,7 @@ words! {
         RefusedWhy::SessionEnded = "session_ended",
         RefusedWhy::Expired = "expired",
         RefusedWhy::NotAllowed = "not_allowed",
+        RefusedWhy::HandedOver = "handed_over",
     }
     /// The way a message is to reach a session whose turn is under way.
     Delivery: delivery_word, delivery_parse {

@@ -36,6 +36,8 @@ pub(super) struct Place {
     pub(super) owner: Somebody,
     /// Has sessions that are given to others.
     pub(super) giver: Somebody,
+    /// Has none, and may be handed one.
+    pub(super) heir: Somebody,
     /// Everybody who asks is in it.
     pub(super) group: GroupId,
 }
@@ -45,10 +47,11 @@ pub(super) async fn places(town: &Town) -> Vec<Place> {
     let mut places = Vec::new();
     for owner in [town.host.clone(), second] {
         let giver = town.person(&owner, "giver", Role::Member).await;
+        let heir = town.person(&owner, "heir", Role::Member).await;
         let by = town.now(&owner).await;
         let group = town.engine.people().make_group(&by, "crew".into(), trace()).await.unwrap().group;
         town.engine.people().join(&by, group, owner.by.person, trace()).await.unwrap();
-        places.push(Place { owner, giver, group });
+        places.push(Place { owner, giver, heir, group });
     }
     places
 }

@@ -180,6 +180,11 @@ fn spots() -> Vec<Target> {
     all.chain([Target::Session(unknown)]).collect()
 }
 
+fn open_spots() -> Vec<Target> {
+    let is_open = |target: &Target| matches!(target, Target::Session(Spot { ended: false, .. }));
+    spots().into_iter().filter(is_open).collect()
+}
+
 /// The same, with messages of others and of the caller's own, where they may have said any.
 fn spots_of_each() -> Vec<Target> {
     let said = |target: &Target| {
@@ -225,7 +230,10 @@ fn sessions() -> Vec<Row> {
         rules("grants", false),
         rules("give", false).changes().body(|_| Some(json!({"to": {"org": true}, "grant": "view"}))),
         rules("take_back", false).changes().query(|_| "org=true".into()),
-        rules("hand_over", false).changes().body(|names| Some(json!({"to": names.heir}))),
+        rules("hand_over", true).changes().body(|names| Some(json!({"to": names.heir}))),
+        Row { targets: open_spots(), ..rules("take_offer_back", false) }.changes(),
+        row("accept_offer", Takes::Offered, spots()).changes().path(|names| vec![&names.session]),
+        row("decline_offer", Takes::Offered, spots()).changes().path(|names| vec![&names.session]),
         rules("move_binding", true)
             .changes()
             .path(|_| vec![])
@@ -521,6 +529,7 @@ fn groups_and_roots() -> Vec<Row> {
     const EACH: [Which; 3] = [Which::Ours, Which::OtherOrg, Which::Unknown];
     vec![
         row("groups", sees, vec![Target::Nothing]),
+        row("offers", sees, vec![Target::Nothing]),
         row("make_group", rules, vec![Target::Nothing])
             .changes()
             .body(|names| Some(json!({"name": names.fresh}))),

@@ -123,6 +123,8 @@ pub(super) enum Takes {
         open: bool,
         uses_agent: bool,
     },
+    /// A session that is offered to them: they are no viewer, and somebody else's open session is.
+    Offered,
     /// To say something. Whoever sees the session is told first that it has ended.
     Say,
     /// To withdraw, hold or release: their own message as whoever prompts, another's as whoever manages.
@@ -194,6 +196,9 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
             session(is, spot, right, grant)
                 .and_then(|()| agent_of(is, spot, uses_agent))
                 .and_then(|()| is_open(spot, open))
+        }
+        (Takes::Offered, Target::Session(spot)) => {
+            unbound(is).and_then(|()| right(is, Right::Manage)).and_then(|()| offered(is, spot))
         }
         (Takes::Say, Target::Session(spot)) => session(is, spot, Right::Prompt, Grant::View)
             .and_then(|()| is_open(spot, true))
@@ -309,6 +314,13 @@ fn session(is: &Is, spot: Spot, needs: Right, least: Grant) -> Step {
         Some(has) if has < least => Err((403, Some("not_allowed"))),
         Some(_) => Ok(()),
     }
+}
+
+/// Nothing is offered to a viewer, nor to whose it is, nor to somebody of another org.
+fn offered(is: &Is, spot: Spot) -> Step {
+    let others =
+        matches!(spot.stands, Stands::Person(_) | Stands::Group(_) | Stands::Org(_) | Stands::Foreign);
+    if others && !spot.ended && is.role > Role::Viewer { Ok(()) } else { Err(GONE) }
 }
 
 fn agent_of(is: &Is, spot: Spot, uses_agent: bool) -> Step {

@@ -5,7 +5,7 @@ use super::rows::{Names, Row};
 use super::rule::{Agent, Bound, Spot, Stands, Target, Which, Whom};
 use crate::town::{Busy, Town};
 use crate::world::{Somebody, trace};
-use engine::{NewRule, PersonChange, Purpose, Resource, RootRow, RuleEffect};
+use engine::{IfNew, NewRule, PersonChange, Purpose, Resource, RootRow, RuleEffect};
 use kernel::{
     ApprovalId, Grant, Grantee, GroupId, MessageId, PersonId, Right, Rights, Role, RuleId, SessionId, To,
     TokenId, Turn,
@@ -96,7 +96,10 @@ impl<'a> Scene<'a> {
             }
             _ => Names { agent: "keyed".to_owned(), ..Names::default() },
         };
-        names.heir = place.giver.by.person.to_string();
+        names.heir = place.heir.by.person.to_string();
+        if alone {
+            self.offer(row, caller, target, &names).await;
+        }
         names.fresh = self.fresh();
         names.worktree = "blue".to_owned();
         names.reply = "999999999".to_owned();
@@ -225,16 +228,25 @@ impl<'a> Scene<'a> {
         let makes = caller.is.role > Role::Viewer;
         let manages = (Grantee::Person(giver.by.person), Grant::Manage);
         let busy = match stands {
-            Stands::Own | Stands::WasOwn | Stands::WasOwnViews if makes => {
+            Stands::Own if makes => {
                 let busy = town.busy(me, None).await;
                 town.give(me, busy.session, manages.0, manages.1).await;
                 busy
+            }
+            Stands::WasOwn | Stands::WasOwnViews => {
+                let session = self.handed(me, giver, None).await;
+                town.busy_in(giver, To::Session(session), None).await
+            }
+            Stands::Own | Stands::OwnOfClosedAgent => {
+                let agent = (stands == Stands::OwnOfClosedAgent).then_some("closed");
+                let session = self.handed(giver, me, agent).await;
+                town.give(me, session, manages.0, manages.1).await;
+                town.busy_in(giver, To::Session(session), None).await
             }
             Stands::OtherOrg => {
                 let other = &self.places[1 - caller.place].giver;
                 return (town.busy(other, None).await, other.clone());
             }
-            Stands::OwnOfClosedAgent => town.busy(giver, Some("closed")).await,
             _ => town.busy(giver, None).await,
         };
         let session = busy.session;
@@ -248,17 +260,33 @@ impl<'a> Scene<'a> {
         if let Some((to, grant)) = given {
             town.give(giver, session, to, grant).await;
         }
-        match stands {
-            Stands::Own | Stands::OwnOfClosedAgent if !makes || stands == Stands::OwnOfClosedAgent => {
-                town.give(giver, session, manages.0, manages.1).await;
-                town.hand_over(giver, session, me.by.person).await;
+        (busy, giver.clone())
+    }
+
+    /// A session that was one's and is the other's. Nothing goes on in it: what did would have ended.
+    async fn handed(&self, from: &Somebody, to: &Somebody, agent: Option<&str>) -> SessionId {
+        let (town, if_new) = (self.town, IfNew { agent: agent.map(str::to_owned), ..IfNew::default() });
+        let made = town.engine.way_in().make(&town.now(from).await, if_new, None, trace()).await.unwrap();
+        town.hand_over(from, made.session, to).await;
+        made.session
+    }
+
+    /// Whatever is asked about an offer that is there needs one.
+    async fn offer(&self, row: &Row, caller: &Caller, target: Target, names: &Names) {
+        let (Target::Session(Spot { stands, .. }), place) = (target, &self.places[caller.place]) else {
+            return;
+        };
+        let owner = if stands == Stands::Own { &caller.person } else { &place.giver };
+        let session = names.session.parse();
+        match row.operation {
+            "take_offer_back" => {
+                self.town.offer(&place.giver, session.unwrap(), place.heir.by.person).await;
             }
-            Stands::WasOwn | Stands::WasOwnViews => {
-                town.hand_over(giver, session, giver.by.person).await;
+            "accept_offer" | "decline_offer" => {
+                self.town.offer(owner, session.unwrap(), caller.person.by.person).await;
             }
             _ => {}
         }
-        (busy, giver.clone())
     }
 
     /// The credential of the turn that is under way there, for whoever asks with it.

@@ -203,6 +203,12 @@ impl GitTrees {
         Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
     }
 
+    /// Makes the snapshots of the repository around a directory independent of it.
+    pub(crate) async fn copy(&self, directory: String) -> Result<(), TreesError> {
+        let held = self.directories.hold(&directory)?;
+        self.git.copy(held.path()).await.map_err(tree_error)
+    }
+
     pub(crate) async fn changes(
         &self,
         session: SessionId,

@@ -103,7 +103,9 @@ fn a_worktree_is_set_up_worked_in_removed_and_had_back_to_the_last_byte() {
     assert_eq!(scripts_said(&yard)[1], ("teardown".to_owned(), "torn down\n".to_owned()));
     let told: Vec<Value> = yard.facts().into_iter().filter(|fact| fact["type"] == "worktree").collect();
     assert_eq!((&told[0]["change"], &told[0]["reference"]), (&"removed".into(), &removed["reference"]));
-    git(&yard.place, &["rev-parse", "--verify", &text(&removed, "reference")]);
+    let store = fs::read_dir(yard.homing.data().join("git/snapshots")).unwrap().next().unwrap().unwrap();
+    git(&store.path(), &["rev-parse", "--verify", &text(&removed, "reference")]);
+    assert_eq!(git(&yard.place, &["for-each-ref", "refs/homing"]), "");
     let log = yard.homing.run(&["log"]);
     assert!(log.expect(0).contains("worktree blue was removed"), "{}", log.out);
 

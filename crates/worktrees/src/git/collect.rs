@@ -3,17 +3,15 @@
 //! A worktree goes only by `remove`, so it can be had again.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kernel::SessionId;
 
 use super::error::GitError;
-use super::leftovers::remove_lock_of;
 use super::list::WorktreeStatus;
-use super::names::{HIDDEN, SnapshotMoment, SnapshotName, WorktreeName};
-use super::repository::{Repository, bytes_path};
+use super::names::{SnapshotMoment, SnapshotName, WorktreeName};
+use super::store::SnapshotStore;
 use super::{Git, now_ms};
 
 /// The beginning of the last part of the refs of removed worktrees.
@@ -85,11 +83,8 @@ impl Git {
             self.clear_unfinished(&self.places.own.join(place))?;
         }
         let mut expired = Vec::new();
-        for common in self.repositories() {
-            // A repository that is gone has no snapshots any more.
-            if let Ok(repository) = Repository::at_common(&common) {
-                expired.extend(self.expire(&repository, age).await?);
-            }
+        for store in self.stores() {
+            expired.extend(self.expire(&store, age).await?);
         }
         Ok(expired)
     }
@@ -105,43 +100,26 @@ impl Git {
         }
     }
 
-    /// Deletes hidden refs that are too old. What they alone held is git's to prune.
-    async fn expire(&self, repository: &Repository, age: Duration) -> Result<Vec<Collected>, GitError> {
-        let _repository = self.hold(&repository.common, &repository.common).await?;
-        let _hidden = self.hold_hidden(repository).await?;
-        let shadow = self.shadow(repository)?;
-        let list = self.plain(&shadow, "for-each-ref");
-        let out =
-            list.words(["--format=%(committerdate:unix) %(objectname) %(refname)", HIDDEN]).text().await?;
-        let before = (now_ms() / 1_000).saturating_sub(age.as_secs());
+    /// Deletes hidden refs that are too old, and gives back the room of what they alone held.
+    async fn expire(&self, store: &SnapshotStore, age: Duration) -> Result<Vec<Collected>, GitError> {
+        let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
         let mut expired = Vec::new();
-        let mut wishes = String::new();
-        for line in out.lines() {
-            let words: Vec<&str> = line.splitn(3, ' ').collect();
-            let [time, id, reference] = words[..] else { continue };
-            let is_removed = reference.rsplit('/').next().is_some_and(|last| last.starts_with(REMOVED));
-            if !is_removed && time.parse::<u64>().is_ok_and(|time| time <= before) {
-                wishes.push_str(&format!("delete {reference} {id}\n"));
-                remove_lock_of(&repository.common, reference);
-                expired.push(Collected::Snapshot {
-                    repository: repository.common.clone(),
-                    reference: reference.to_owned(),
-                });
+        {
+            let _hidden = self.hold_hidden(store).await?;
+            for reference in store.all() {
+                let is_removed =
+                    reference.name.rsplit('/').next().is_some_and(|last| last.starts_with(REMOVED));
+                let is_old = store.written(&reference).is_some_and(|written| written <= before);
+                if is_old && !is_removed {
+                    store.unpoint(&reference)?;
+                    let (repository, reference) = (store.common.clone(), reference.name);
+                    expired.push(Collected::Snapshot { repository, reference });
+                }
             }
         }
-        if !wishes.is_empty() {
-            let said = self.delete_references(repository, wishes).await?;
-            if said.code != Some(0) {
-                return Err(GitError::Git { command: "git update-ref".into(), said: said.complaint });
-            }
+        if !expired.is_empty() {
+            self.compact(store).await?;
         }
         Ok(expired)
-    }
-
-    /// Every repository in which we have taken a snapshot or made a worktree.
-    fn repositories(&self) -> BTreeSet<PathBuf> {
-        let shadows = fs::read_dir(self.places.own.join("shadows")).into_iter().flatten().flatten();
-        let about = shadows.filter_map(|entry| fs::read(entry.path().join("of")).ok());
-        about.filter_map(|about| Some(bytes_path(about.split(|byte| *byte == 0).nth(1)?))).collect()
     }
 }

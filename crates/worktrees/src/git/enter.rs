@@ -155,6 +155,10 @@ impl Git {
                 Err(GitError::NoSuchWorktree(name.clone()))
             };
         }
+        if let Some(commit) = &record.restoring {
+            self.bring_for(from, commit).await?;
+            self.step()?;
+        }
         self.make_branch(&record, from).await?;
         self.step()?;
         self.make_links(name, &record)?;

@@ -3,8 +3,7 @@
 //! Git never removes a lock that it did not make itself, so one that was left stops every later run. Whoever holds a working
 //! tree or a repository knows that no git lives there which nobody waits for (`running`); whose a lock is depends on where it
 //! lies. In our own git directories only we run git, one at a time: whoever holds the working tree takes away what is left
-//! there. Below `refs/homing/` only we write, one at a time, too. Everything else in the repository may be the lock of
-//! somebody's living git: it goes only if a run of ours was cut short just then, and if it has been lying there for longer
+//! there. Everything in the repository may be the lock of somebody's living git: it goes only if a run of ours was cut short just then, and if it has been lying there for longer
 //! than git holds one.
 //!
 //! Files that git does not stumble over (`tmp_obj_*`, `tmp_pack_*`) is left to `git gc`, which knows their age.
@@ -16,11 +15,11 @@ use std::time::{Duration, SystemTime};
 use super::Git;
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
-use super::names::HIDDEN;
 use super::record::{RecordState, WorktreeRecord};
 use super::repository::Repository;
 use super::run::GitOutput;
 use super::shadow::{HeldLock, ShadowRepository, UNFINISHED};
+use super::store::SnapshotStore;
 
 /// Git holds `packed-refs.lock` for as long as it takes to write one file.
 const PACKED_REFS_HELD_MAX: Duration = Duration::from_secs(60);
@@ -80,10 +79,9 @@ impl Git {
         }
     }
 
-    /// Holds the hidden refs of a repository. Whoever has this may take away any lock below `refs/homing/`. It is taken
-    /// last, and held for one run of git.
-    pub(super) async fn hold_hidden(&self, repository: &Repository) -> Result<HeldLock, GitError> {
-        self.hold(&repository.common.join(HIDDEN), &repository.common).await
+    /// Holds the hidden refs of a store. It is taken last, and held for a look and one write.
+    pub(super) async fn hold_hidden(&self, store: &SnapshotStore) -> Result<HeldLock, GitError> {
+        self.hold(&store.dir.join("refs"), &store.dir).await
     }
 
     /// Makes a branch. A lock that an earlier try of ours has left does not stop it.

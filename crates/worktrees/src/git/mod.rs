@@ -1,15 +1,18 @@
 //! Worktrees and snapshots, by the real git, in repositories that nobody has to trust.
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
-//! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `unversioned` and `stamps`, `restore`, `list`, `files`, `collect`. `running` knows which runs of git live, `stuck` which wait in vain, and
-//! `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
+//! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
+//! snapshots are in), then what is done with it: `enter`, `include`, `snapshot`, `copy`, `diff`, `undo`, `remove` with
+//! `unversioned` and `stamps`, `restore` with `bring`, `list`, `files`, `collect`. `running` knows which runs of git live, `stuck`
+//! which wait in vain, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
 //! git at all. What has to run (setup scripts) runs behind the wall with the agent, and not from here.
 
+mod bring;
 mod collect;
+mod copy;
 mod diff;
 mod directory_handle;
 mod enter;
@@ -29,6 +32,7 @@ mod shadow;
 mod snapshot;
 mod stamps;
 mod stuck;
+mod store;
 mod undo;
 mod unversioned;
 
@@ -82,6 +86,8 @@ pub struct GitLimits {
     pub include_bytes_max: u64,
     /// Ignored files and nested repositories that are kept when a worktree is removed. With more, it is not removed.
     pub kept_bytes_max: u64,
+    /// The disk that the snapshots of one repository may take, with what they reach in it.
+    pub store_bytes_max: u64,
 }
 
 impl Default for GitLimits {
@@ -94,6 +100,7 @@ impl Default for GitLimits {
             patch_bytes_max: 1024 * 1024,
             include_bytes_max: 1024 * 1024 * 1024,
             kept_bytes_max: 1024 * 1024 * 1024,
+            store_bytes_max: 4 * 1024 * 1024 * 1024,
         }
     }
 }

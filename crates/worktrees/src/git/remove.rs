@@ -15,7 +15,7 @@ use super::leftovers::remove_lock_of;
 use super::names::{SnapshotName, WorktreeName};
 use super::record::{RecordState, RemovedWorktree, WorktreeRecord};
 use super::repository::{Repository, bytes_path, read_line};
-use super::shadow::{ShadowRepository, remove_tree};
+use super::shadow::remove_tree;
 use super::snapshot::{Snapshot, SnapshotExtras};
 use super::stamps::FileStamps;
 use super::{blocking, make_private, now_ms};
@@ -110,38 +110,10 @@ impl Git {
         let beside = SnapshotExtras { kept, commits, is_durable: true };
         let head = trees.head.clone();
         let snapshot = self.seal(&repository, &shadow, name, trees, beside).await?;
-        self.settle(&repository, &shadow, &snapshot, head.as_deref()).await?;
+        self.make_whole(&shadow, &snapshot, head.as_deref()).await?;
         self.step()?;
         check_unchanged(&stamps, root, &repository.git_dir).await?;
         Ok((snapshot, stamps))
-    }
-
-    /// Waits until a snapshot is on the disk. Parts of it may have been written by earlier ones, or by the person's git,
-    /// which did not wait: everything that HEAD does not have goes into one pack, which does.
-    async fn settle(
-        &self,
-        repository: &Repository,
-        shadow: &ShadowRepository,
-        snapshot: &Snapshot,
-        head: Option<&str>,
-    ) -> Result<(), GitError> {
-        let wanted = match head {
-            Some(head) => format!("{}\n^{head}\n", snapshot.commit),
-            None => format!("{}\n", snapshot.commit),
-        };
-        let pack = self.raw(shadow, "pack-objects").words(["--revs", "--quiet"]);
-        let pack = pack.word(repository.common.join("objects/pack/pack")).durable(true);
-        pack.say(wanted.into_bytes()).out().await?;
-        let (objects, reference) =
-            (repository.common.join("objects/pack"), repository.common.join(&snapshot.reference));
-        blocking(move || {
-            for directory in std::iter::once(objects.as_path()).chain(reference.ancestors().skip(1).take(4)) {
-                let file = fs::File::open(directory).map_err(GitError::disk(directory))?;
-                file.sync_all().map_err(GitError::disk(directory))?;
-            }
-            Ok(())
-        })
-        .await
     }
 
     /// Goes on with a removal whose snapshot is safe. The repository is held by the caller.

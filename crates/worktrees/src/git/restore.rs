@@ -135,10 +135,10 @@ impl Git {
             self.give_back(made, &shadow, kept).await?;
             self.step()?;
         }
-        match told.staged {
-            Some(staged) => self.stage_again(made, &shadow, &staged).await,
-            None => Ok(()),
-        }
+        let Some(staged) = told.staged else { return Ok(()) };
+        self.stage_again(made, &shadow, &staged).await?;
+        // From now on the new index holds it; what somebody's git has pruned just before is brought once more.
+        self.bring(made, &shadow, &[staged.tree().to_owned()]).await
     }
 
     async fn stage_again(

@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -121,6 +122,7 @@ pub(super) struct GitCall {
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
+    alternate: Option<PathBuf>,
     settings: Vec<String>,
     say: GitInput,
     output_bytes_max: usize,
@@ -152,6 +154,7 @@ impl GitRunner {
             git_dir: git_dir.to_path_buf(),
             work_tree: None,
             index: None,
+            alternate: None,
             settings: Vec::new(),
             say: GitInput::Nothing,
             output_bytes_max: self.output_bytes_max,
@@ -179,6 +182,12 @@ impl GitCall {
 
     pub(super) fn index(mut self, path: &Path) -> Self {
         self.index = Some(path.to_path_buf());
+        self
+    }
+
+    /// A directory of objects that are read, and never written to.
+    pub(super) fn alternate(mut self, objects: &Path) -> Self {
+        self.alternate = Some(objects.to_path_buf());
         self
     }
 
@@ -263,6 +272,9 @@ impl GitCall {
         }
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);
+        }
+        if let Some(alternate) = &self.alternate {
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(alternate));
         }
         let durable = if self.is_durable { DURABLE } else { &[] };
         let ours = SETTINGS.iter().chain(durable).copied();
@@ -354,6 +366,20 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// A path in a list of paths, as git reads it: a colon in it ends nothing.
+fn quoted(path: &Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => text.extend_from_slice(&[b'\\', *byte]),
+            b'\n' => text.extend_from_slice(b"\\n"),
+            byte => text.push(*byte),
+        }
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
 }
 
 async fn write(mut to: ChildStdin, say: GitInput) -> io::Result<()> {

@@ -92,11 +92,11 @@ impl Drop for AttendedRun {
     }
 }
 
-/// Our git directories lead to their repository's objects.
+/// Our git directories lead to the repository that they are for.
 fn repository_key(git_dir: &Path) -> Result<String, GitError> {
-    let link = git_dir.join("objects");
-    let objects = fs::read_link(&link).map_err(GitError::disk(&link))?;
-    Ok(key(objects.parent().unwrap_or(&objects)))
+    let link = git_dir.join("repository");
+    let repository = fs::read_link(&link).map_err(GitError::disk(&link))?;
+    Ok(key(&repository))
 }
 
 /// True if anybody can still write into a pipe: there is nothing to read then, and no end either.
@@ -127,7 +127,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (git_dir, common) = (place.path().join("shadow"), place.path().join("common"));
         fs::create_dir(&git_dir).unwrap();
-        std::os::unix::fs::symlink(common.join("objects"), git_dir.join("objects")).unwrap();
+        std::os::unix::fs::symlink(&common, git_dir.join("repository")).unwrap();
         let runs = RunningGits::at(place.path().join("runs"));
         fs::create_dir(&runs.place).unwrap();
         let pipes = || fs::read_dir(&runs.place).unwrap().count();

@@ -1,11 +1,11 @@
 //! The git directory of ours in which git runs instead of the repository's own.
 //!
-//! Objects and refs in it are links to the repository's; its configuration is ours. So git works with the repository's
-//! history without ever reading its configuration: there is no hook, no filter, no monitor it could start, and nobody can
-//! slip one in between a look and a run. There are two of them for each working tree. In the *plain* one files are
-//! converted as the repository's attributes say (ends of lines, encodings). In the *raw* one nothing is converted:
-//! snapshots are of bytes. The raw one also keeps the index of the last snapshot, so that the next one reads only what
-//! has changed.
+//! Its configuration is ours. So git works with the repository's history without ever reading its configuration: there is no
+//! hook, no filter, no monitor it could start, and nobody can slip one in between a look and a run. There are two of them for
+//! each working tree. In the *plain* one objects and refs are links to the repository's, and files are converted as its
+//! attributes say (ends of lines, encodings). In the *raw* one they are links to those of our snapshots (`store`), with the
+//! repository's objects as an alternate, and nothing is converted: snapshots are of bytes. The raw one also keeps the index of
+//! the last snapshot, so that the next one reads only what has changed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -18,6 +18,7 @@ use super::error::GitError;
 use super::names::is_object_id;
 use super::repository::Repository;
 use super::run::GitCall;
+use super::store::SnapshotStore;
 use super::{Git, make_private};
 
 /// The pause between two tries for a lock. Operations take longer than that.
@@ -25,6 +26,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The ending of the names of files that are being written.
 pub(super) const UNFINISHED: &str = "new";
+
+/// The layout of links and files in them. Those of another one are made anew.
+const LAYOUT: &[u8] = b"\0002";
 
 /// Attributes that would change bytes, taken back for every path. Git reads this file last, so nothing overrides it.
 const RAW_ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding\n";
@@ -35,6 +39,8 @@ pub(super) struct ShadowRepository {
     pub(super) dir: PathBuf,
     pub(super) plain: PathBuf,
     pub(super) raw: PathBuf,
+    /// Where its snapshots are.
+    pub(super) store: SnapshotStore,
 }
 
 /// A lock, free again when dropped.
@@ -44,17 +50,18 @@ pub(super) struct HeldLock(#[expect(dead_code, reason = "held, not read")] File)
 impl Git {
     /// Makes sure that the git directories for this working tree are there and lead where they should.
     pub(super) fn shadow(&self, of: &Repository) -> Result<ShadowRepository, GitError> {
-        let dir = self.shadow_dir(&of.top);
-        let shadow = ShadowRepository { plain: dir.join("plain"), raw: dir.join("raw"), dir };
+        let (dir, store) = (self.shadow_dir(&of.top), self.store(of)?);
+        let shadow = ShadowRepository { plain: dir.join("plain"), raw: dir.join("raw"), dir, store };
         let mut about = Vec::new();
         for path in [&of.top, &of.common] {
             about.extend_from_slice(path.as_os_str().as_bytes());
             about.push(0);
         }
         about.extend_from_slice(of.format.as_bytes());
+        about.extend_from_slice(LAYOUT);
         let about_path = shadow.dir.join("of");
         if fs::read(&about_path).ok().as_deref() != Some(&about) {
-            make_both(&shadow.dir, of, &about)?;
+            make_both(&shadow, of, &about)?;
         }
         let head = head_for(of);
         for git_dir in [&shadow.plain, &shadow.raw] {
@@ -74,8 +81,25 @@ impl Git {
         self.runner.call(&shadow.plain, command)
     }
 
+    /// With the person's objects beside ours.
     pub(super) fn raw(&self, shadow: &ShadowRepository, command: &str) -> GitCall {
+        self.raw_alone(shadow, command).alternate(&shadow.store.common.join("objects"))
+    }
+
+    /// With nothing but our own objects: what is written is written here, whether or not the person has it, too.
+    pub(super) fn raw_alone(&self, shadow: &ShadowRepository, command: &str) -> GitCall {
         self.runner.call(&shadow.raw, command)
+    }
+
+    /// The lock of something in our own part of the data directory, if nobody has it.
+    pub(super) fn try_hold(&self, what: &Path) -> Result<Option<HeldLock>, GitError> {
+        let path = self.places.own.join("locks").join(key(what));
+        let file = File::options().create(true).append(true).open(&path).map_err(GitError::disk(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(HeldLock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(why)) => Err(GitError::disk(&path)(why)),
+        }
     }
 
     /// Waits until nobody else works on it, and until no git lives in its repository that an earlier server has left
@@ -112,10 +136,11 @@ fn still_there(path: &Path) -> Result<(), GitError> {
 }
 
 /// Makes them beside and moves them to their place: whoever looks sees all or nothing.
-fn make_both(dir: &Path, of: &Repository, about: &[u8]) -> Result<(), GitError> {
+fn make_both(shadow: &ShadowRepository, of: &Repository, about: &[u8]) -> Result<(), GitError> {
+    let dir = &shadow.dir;
     let beside = dir.with_extension(uuid::Uuid::now_v7().simple().to_string());
-    make_one(&beside.join("plain"), of)?;
-    make_one(&beside.join("raw"), of)?;
+    make_one(&beside.join("plain"), of, &of.common)?;
+    make_one(&beside.join("raw"), of, &shadow.store.dir)?;
     let (attributes, of_whom) = (beside.join("raw/info/attributes"), beside.join("of"));
     fs::write(&attributes, RAW_ATTRIBUTES).map_err(GitError::disk(&attributes))?;
     fs::write(&of_whom, about).map_err(GitError::disk(&of_whom))?;
@@ -130,20 +155,27 @@ fn make_both(dir: &Path, of: &Repository, about: &[u8]) -> Result<(), GitError> 
     remove_tree(&beside)
 }
 
-fn make_one(git_dir: &Path, of: &Repository) -> Result<(), GitError> {
+fn make_one(git_dir: &Path, of: &Repository, of_objects: &Path) -> Result<(), GitError> {
     make_private(&git_dir.join("info"))?;
+    let path = git_dir.join("config");
+    fs::write(&path, config_of(of, false)).map_err(GitError::disk(&path))?;
+    let parts = ["objects", "refs", "packed-refs", "shallow"].map(|part| (part, of_objects.join(part)));
+    let more = [("info/exclude", of.common.join("info/exclude")), ("repository", of.common.clone())];
+    for (part, target) in parts.into_iter().chain(more) {
+        let path = git_dir.join(part);
+        symlink(target, &path).map_err(GitError::disk(&path))?;
+    }
+    Ok(())
+}
+
+/// The configuration of a git directory of ours, for the ids that the repository has.
+pub(super) fn config_of(of: &Repository, is_bare: bool) -> String {
     let version = if of.format == "sha1" { "0" } else { "1" };
-    let mut config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n");
+    let mut config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = {is_bare}\n");
     if of.format != "sha1" {
         config.push_str(&format!("[extensions]\n\tobjectFormat = {}\n", of.format));
     }
-    let path = git_dir.join("config");
-    fs::write(&path, config).map_err(GitError::disk(&path))?;
-    for part in ["objects", "refs", "packed-refs", "shallow", "info/exclude"] {
-        let path = git_dir.join(part);
-        symlink(of.common.join(part), &path).map_err(GitError::disk(&path))?;
-    }
-    Ok(())
+    config
 }
 
 /// HEAD, if git can make sense of it. Otherwise a branch that nobody has.

@@ -1,8 +1,9 @@
-//! A working tree as a commit on a hidden ref, taken without touching anything of the person's.
+//! A working tree as a commit on a hidden ref of our store (`store`), taken without touching anything of the person's.
 //!
 //! The commit's tree is every file that is not ignored, byte for byte; its parents are HEAD, what was staged (if that is
 //! in neither), and for a removal what a tree cannot hold (`unversioned`). The index we keep in the raw shadow belongs to the last
-//! snapshot, so the cost of the next one is a look at each file and reading those that changed.
+//! snapshot, so the cost of the next one is a look at each file and reading those that changed. Once all of the last one is in
+//! our store (`copy`), the next is written without the person's objects: then its files are whole from the beginning.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,10 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
-use super::leftovers::remove_lock_of;
-use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
+use super::names::{SnapshotName, check_hidden, is_object_id};
 use super::repository::{Repository, bytes_path};
+use super::run::GitCall;
 use super::shadow::{ShadowRepository, copy_index, write_note};
+use super::store::SnapshotStore;
 use super::{Git, blocking};
 
 /// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
@@ -62,6 +64,8 @@ pub(super) struct SnapshotHeader {
     pub(super) branch: Option<String>,
     pub(super) staged: Option<Staged>,
     pub(super) kept: Option<String>,
+    /// Commits that nothing else might hold: the parents after what was kept.
+    pub(super) commits: Vec<String>,
 }
 
 /// The staged files: a tree, or in the midst of a merge a tree for each stage.
@@ -72,7 +76,7 @@ pub(super) enum Staged {
 }
 
 impl Staged {
-    fn tree(&self) -> &str {
+    pub(super) fn tree(&self) -> &str {
         match self {
             Self::Tree(tree) | Self::Stages(tree) => tree,
         }
@@ -90,6 +94,14 @@ struct LastSnapshot {
     index: Option<IndexStamp>,
     /// Our own index as it was then. If it looks otherwise, it is ahead of `tree`.
     ours: Option<IndexStamp>,
+}
+
+/// In which way the objects of a snapshot are written.
+#[derive(Debug, Clone, Copy)]
+struct HowWritten {
+    is_durable: bool,
+    /// Into our store, whatever the person has.
+    is_alone: bool,
 }
 
 /// The look of an index from outside.
@@ -133,17 +145,16 @@ impl Git {
         reference: &str,
     ) -> Result<Snapshot, GitError> {
         check_hidden(reference)?;
-        let shadow = self.shadow(repository)?;
-        let found = self.look_up(&shadow, &[reference.to_owned(), format!("{reference}^{{tree}}")]).await?;
-        match <[Option<String>; 2]>::try_from(found) {
-            Ok([Some(commit), Some(tree)]) => Ok(Snapshot {
-                repository: repository.common.clone(),
-                reference: reference.to_owned(),
-                commit,
-                tree,
-            }),
-            _ => Err(GitError::NoSuchSnapshot(reference.to_owned())),
+        let none = || GitError::NoSuchSnapshot(reference.to_owned());
+        let store = self.store(repository)?;
+        let commit = store.read(reference).ok_or_else(none)?;
+        let look = self.alone(&store, "rev-parse").words(["--verify", "--quiet", "--end-of-options"]);
+        let said = look.word(format!("{commit}^{{tree}}")).said().await?;
+        let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
+        if said.code != Some(0) || !is_object_id(&tree) {
+            return Err(none());
         }
+        Ok(Snapshot { repository: repository.common.clone(), reference: reference.to_owned(), commit, tree })
     }
 
     /// Takes it; the working tree is held by the caller.
@@ -168,7 +179,13 @@ impl Git {
         beside: SnapshotExtras,
     ) -> Result<Snapshot, GitError> {
         let SnapshotTrees { tree, staged, index, head, head_tree } = trees;
-        let told = SnapshotHeader { head, branch: repository.branch(), staged, kept: beside.kept };
+        let told = SnapshotHeader {
+            head,
+            branch: repository.branch(),
+            staged,
+            kept: beside.kept,
+            commits: beside.commits,
+        };
         let mut parents: Vec<String> = told.head.iter().cloned().collect();
         if let Some(staged) = &told.staged
             && staged.tree() != tree
@@ -177,10 +194,10 @@ impl Git {
             parents.push(self.commit(shadow, staged.tree(), &[], "staged\n", beside.is_durable).await?);
         }
         parents.extend(told.kept.iter().cloned());
-        parents.extend(beside.commits);
+        parents.extend(told.commits.iter().cloned());
         let commit = self.commit(shadow, &tree, &parents, &told.write(name), beside.is_durable).await?;
         self.step()?;
-        let reference = self.point(repository, shadow, name, &commit, beside.is_durable).await?;
+        let reference = self.point(shadow, name, &commit, beside.is_durable).await?;
         self.step()?;
         let ours = look_at(&shadow.raw.join("index"));
         let last = LastSnapshot { reference, commit, tree, staged: told.staged, index, ours };
@@ -199,11 +216,8 @@ impl Git {
     ) -> Result<SnapshotTrees, GitError> {
         let last = fs::read(shadow.dir.join("last.json")).ok();
         let last: Option<LastSnapshot> = last.and_then(|text| serde_json::from_slice(&text).ok());
-        let mut asked = vec!["HEAD".to_owned(), "HEAD^{tree}".to_owned()];
-        asked.extend(last.as_ref().map(|last| last.reference.clone()));
-        let mut found = self.look_up(shadow, &asked).await?;
-        let last_commit = if asked.len() == 3 { found.pop().flatten() } else { None };
-        let last = last.filter(|last| last_commit.as_ref() == Some(&last.commit));
+        let last = last.filter(|last| shadow.store.read(&last.reference).as_ref() == Some(&last.commit));
+        let mut found = self.look_up(shadow, &["HEAD".to_owned(), "HEAD^{tree}".to_owned()]).await?;
         let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
         let (tree, staged, index) = self.trees_since(repository, shadow, last, is_durable).await?;
         self.step()?;
@@ -221,11 +235,11 @@ impl Git {
         let look = look_at(&real);
         let index = shadow.raw.join("index");
         let known = last.filter(|_| index.exists());
+        let is_copied = known.as_ref().is_some_and(|known| shadow.store.is_copied(&known.commit));
+        let how = HowWritten { is_durable, is_alone: is_copied };
         if let Some(known) = known.as_ref().filter(|known| known.index == look) {
             let tree_before = Some(known.tree.as_str()).filter(|_| known.ours == look_at(&index));
-            if let Some(tree) =
-                self.add_all(repository, shadow, BTreeSet::new(), tree_before, is_durable).await?
-            {
+            if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), tree_before, how).await? {
                 return Ok((tree, known.staged.clone(), look));
             }
         }
@@ -245,21 +259,22 @@ impl Git {
             for path in out.split(|byte| *byte == 0) {
                 paths.remove(path);
             }
-            if let Some(tree) = self.add_all(repository, shadow, paths.clone(), None, is_durable).await? {
+            if let Some(tree) = self.add_all(repository, shadow, paths.clone(), None, how).await? {
                 return Ok((tree, staged, look));
             }
         }
         // Ours is not there, or of no use: theirs will do, unless it is not about bytes.
+        let how = HowWritten { is_durable, is_alone: false };
         let _ = fs::remove_file(&index);
         if has_index && is_about_bytes(repository, &entries) {
             copy_index(&copy, &index)?;
-            if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), None, is_durable).await? {
+            if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), None, how).await? {
                 return Ok((tree, staged, look));
             }
             let _ = fs::remove_file(&index);
         }
         paths.extend(entries.into_iter().map(|(_, path)| path));
-        match self.add_all(repository, shadow, paths, None, is_durable).await? {
+        match self.add_all(repository, shadow, paths, None, how).await? {
             Some(tree) => Ok((tree, staged, look)),
             None => {
                 Err(GitError::strange(&repository.top, "git cannot write the tree; run `git fsck` in it"))
@@ -274,8 +289,12 @@ impl Git {
         shadow: &ShadowRepository,
         mut paths: BTreeSet<Vec<u8>>,
         tree_before: Option<&str>,
-        is_durable: bool,
+        how: HowWritten,
     ) -> Result<Option<String>, GitError> {
+        let write = |command| match how.is_alone {
+            true => self.raw_alone(shadow, command).durable(how.is_durable),
+            false => self.raw(shadow, command).durable(how.is_durable),
+        };
         let (index, top) = (shadow.raw.join("index"), &repository.top);
         let look = self.raw(shadow, "ls-files").words(["-z", "-o", "-m", "-d", "--exclude-standard"]);
         let said = look.work_tree(top).index(&index).said().await?;
@@ -294,8 +313,8 @@ impl Git {
             if paths.is_empty() {
                 continue;
             }
-            let add = self.raw(shadow, "update-index").words(["--add", "--replace", option, "-z", "--stdin"]);
-            let said = add.work_tree(top).index(&index).durable(is_durable).say(paths).said().await?;
+            let add = write("update-index").words(["--add", "--replace", option, "-z", "--stdin"]);
+            let said = add.work_tree(top).index(&index).say(paths).said().await?;
             if said.code != Some(0) {
                 // A file that changed its kind while we looked: once more from the start would see it anew.
                 return Err(GitError::Git { command: "git update-index".into(), said: said.complaint });
@@ -303,11 +322,10 @@ impl Git {
         }
         for nested in sorted.nested {
             // One without a commit cannot be named by a tree; what is in it is kept when the worktree is removed.
-            let add = self.raw(shadow, "update-index").words(["--add", "--replace", "-z", "--stdin"]);
-            add.work_tree(top).index(&index).durable(is_durable).say(nested).said().await?;
+            let add = write("update-index").words(["--add", "--replace", "-z", "--stdin"]);
+            add.work_tree(top).index(&index).say(nested).said().await?;
         }
-        let write = self.raw(shadow, "write-tree").work_tree(top).index(&index).durable(is_durable);
-        let said = write.said().await?;
+        let said = write("write-tree").work_tree(top).index(&index).said().await?;
         let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
         Ok((said.code == Some(0) && is_object_id(&tree)).then_some(tree))
     }
@@ -326,7 +344,8 @@ impl Git {
         index: &Path,
         is_durable: bool,
     ) -> Result<Staged, GitError> {
-        let write = self.plain(shadow, "write-tree").work_tree(&repository.top).index(index);
+        // Trees are written into our store; what they name is the person's until it is copied.
+        let write = self.raw(shadow, "write-tree").work_tree(&repository.top).index(index);
         let said = write.durable(is_durable).said().await?;
         if said.code == Some(0) {
             return Ok(Staged::Tree(String::from_utf8_lossy(&said.out).trim_end().to_owned()));
@@ -350,8 +369,7 @@ impl Git {
             .say(lines)
             .out()
             .await?;
-        let write =
-            self.plain(shadow, "write-tree").words(["--missing-ok"]).index(&stages).durable(is_durable);
+        let write = self.raw(shadow, "write-tree").words(["--missing-ok"]).index(&stages).durable(is_durable);
         Ok(Staged::Stages(write.text().await?))
     }
 
@@ -373,47 +391,30 @@ impl Git {
     /// Points the hidden ref at a commit, and says which ref that is.
     async fn point(
         &self,
-        repository: &Repository,
         shadow: &ShadowRepository,
         name: &SnapshotName,
         commit: &str,
         is_durable: bool,
     ) -> Result<String, GitError> {
-        let _held = self.hold_hidden(repository).await?;
-        let reference = if name.moment.is_kept_apart() {
-            self.free_reference(shadow, name).await?
-        } else {
-            name.reference()
-        };
-        remove_lock_of(&repository.common, &reference);
-        self.raw(shadow, "update-ref").words([&reference, commit]).durable(is_durable).out().await?;
+        let store = &shadow.store;
+        if !name.moment.is_kept_apart() {
+            store.point(&name.reference(), commit, is_durable)?;
+            return Ok(name.reference());
+        }
+        let _held = self.hold_hidden(store).await?;
+        let reference = free_reference(store, name)?;
+        store.point(&reference, commit, is_durable)?;
         Ok(reference)
     }
 
-    async fn free_reference(
-        &self,
-        shadow: &ShadowRepository,
-        name: &SnapshotName,
-    ) -> Result<String, GitError> {
-        let within = format!("{HIDDEN}{}/{}/", name.session, name.turn);
-        let out = self.raw(shadow, "for-each-ref").words(["--format=%(refname)", &within]).text().await?;
-        let taken: BTreeSet<&str> = out.lines().collect();
-        let free =
-            (1..=APART_MAX).map(|number| name.numbered(number)).find(|name| !taken.contains(name.as_str()));
-        free.ok_or_else(|| GitError::Git {
-            command: "git update-ref".into(),
-            said: "too many snapshots of one turn".into(),
-        })
-    }
-
-    /// The ids of what these name, in their order.
+    /// The ids of what these name in the person's repository, in their order.
     pub(super) async fn look_up(
         &self,
         shadow: &ShadowRepository,
         names: &[String],
     ) -> Result<Vec<Option<String>>, GitError> {
         let asked = names.iter().flat_map(|name| [name.as_str(), "\n"]).collect::<String>();
-        let look = self.raw(shadow, "cat-file").words(["--batch-check=%(objectname)"]);
+        let look = self.plain(shadow, "cat-file").words(["--batch-check=%(objectname)"]);
         let out = look.say(asked.into_bytes()).text().await?;
         let mut found: Vec<Option<String>> =
             out.lines().map(|line| is_object_id(line).then(|| line.to_owned())).collect();
@@ -435,7 +436,11 @@ impl Git {
         shadow: &ShadowRepository,
         commit: &str,
     ) -> Result<SnapshotHeader, GitError> {
-        let text = self.raw(shadow, "cat-file").words(["commit", commit]).text().await?;
+        self.header(self.raw_alone(shadow, "cat-file"), commit).await
+    }
+
+    pub(super) async fn header(&self, cat_file: GitCall, commit: &str) -> Result<SnapshotHeader, GitError> {
+        let text = cat_file.words(["commit", commit]).text().await?;
         Ok(SnapshotHeader::read(&text))
     }
 }
@@ -461,7 +466,7 @@ impl SnapshotHeader {
 
     fn read(commit: &str) -> Self {
         let mut told = Self::default();
-        let message = commit.split_once("\n\n").map_or("", |(_, message)| message);
+        let (about, message) = commit.split_once("\n\n").unwrap_or((commit, ""));
         for (key, value) in message.lines().skip(1).filter_map(|line| line.split_once(' ')) {
             let value = value.to_owned();
             match key {
@@ -473,8 +478,21 @@ impl SnapshotHeader {
                 _ => {}
             }
         }
+        if let Some(kept) = &told.kept {
+            let parents = about.lines().filter_map(|line| line.strip_prefix("parent "));
+            told.commits = parents.skip_while(|id| id != kept).skip(1).map(str::to_owned).collect();
+        }
         told
     }
+}
+
+/// A ref for one more snapshot of those that are kept apart. The hidden refs are held by the caller.
+fn free_reference(store: &SnapshotStore, name: &SnapshotName) -> Result<String, GitError> {
+    let mut names = (1..=APART_MAX).map(|number| name.numbered(number));
+    names.find(|name| store.read(name).is_none()).ok_or_else(|| GitError::Git {
+        command: "git update-ref".into(),
+        said: "too many snapshots of one turn".into(),
+    })
 }
 
 /// Paths by what is to be done with them, each ended by a zero.

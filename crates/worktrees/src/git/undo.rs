@@ -67,14 +67,7 @@ impl Git {
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         let wanted = UndoJournal::of(before, after);
-        let safety = self
-            .take(
-                &repository,
-                &shadow,
-                safety,
-                SnapshotExtras { is_durable: true, ..SnapshotExtras::default() },
-            )
-            .await?;
+        let safety = self.take_whole(&repository, &shadow, safety).await?;
         let (turn, touched_since) = self.touched_in(&repository, &shadow, &wanted, &safety.tree).await?;
         if !touched_since.is_empty() {
             return Err(UndoError::Touched { touched_since });
@@ -91,6 +84,21 @@ impl Git {
         self.step()?;
         fs::remove_file(&begun_path).map_err(GitError::disk(&begun_path))?;
         Ok(Undone { files: turn.keys().map(|path| path_of(path)).collect(), safety })
+    }
+
+    /// A snapshot from which everything can be had back, whatever happens next.
+    async fn take_whole(
+        &self,
+        repository: &Repository,
+        shadow: &ShadowRepository,
+        name: &SnapshotName,
+    ) -> Result<Snapshot, GitError> {
+        let trees = self.trees(repository, shadow, true).await?;
+        let head = trees.head.clone();
+        let beside = SnapshotExtras { is_durable: true, ..SnapshotExtras::default() };
+        let taken = self.seal(repository, shadow, name, trees, beside).await?;
+        self.make_whole(shadow, &taken, head.as_deref()).await?;
+        Ok(taken)
     }
 
     /// The files for which an undo would be refused now. Nothing is changed, and no snapshot is made.

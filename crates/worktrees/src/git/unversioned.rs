@@ -120,7 +120,8 @@ impl Git {
             let (top, admin, lines) = (of.top.clone(), of.git_dir.clone(), lines.clone());
             move |to: &mut dyn Write| write_blobs(to, &top, &admin, &lines)
         };
-        let import = self.raw(shadow, "fast-import").words(["--quiet", "--done"]).word(export);
+        // Alone: what the person has, too, is written all the same.
+        let import = self.raw_alone(shadow, "fast-import").words(["--quiet", "--done"]).word(export);
         import.durable(true).write(writing).out().await?;
         let text = fs::read_to_string(&marks).map_err(GitError::disk(&marks))?;
         let tree: String = text
@@ -128,7 +129,7 @@ impl Git {
             .filter_map(|line| line.strip_prefix(':')?.split_once(' '))
             .map(|(mark, id)| format!("100644 blob {id}\t{}\n", if mark == "1" { LIST } else { mark }))
             .collect();
-        let tree = self.raw(shadow, "mktree").durable(true).say(tree.into_bytes()).text().await?;
+        let tree = self.raw_alone(shadow, "mktree").durable(true).say(tree.into_bytes()).text().await?;
         self.commit(shadow, &tree, &[], "kept\n", true).await
     }
 
@@ -169,7 +170,7 @@ impl Git {
             return Ok(Vec::new());
         }
         let asked = there.iter().flat_map(|id| [id.as_str(), "\n"]).collect::<String>();
-        let list = self.raw(shadow, "rev-list").words([
+        let list = self.plain(shadow, "rev-list").words([
             "--stdin",
             "--not",
             "--branches",

@@ -46,6 +46,7 @@ pub(super) enum GroundCall {
     Enter { directory: String, new: WorktreeForm },
     Fork { directory: String, new: WorktreeForm, origin: String, turn: u32 },
     Remember { directory: String, turn: u32, is_after: bool },
+    Copy { directory: String },
     Changes { directory: String, turn: u32 },
     Touched { directory: String, turn: u32 },
     Undo { directory: String, turn: u32 },
@@ -85,6 +86,7 @@ pub(super) enum GroundAnswer {
     Remembered {
         is_tracked: bool,
     },
+    Copied,
     Changes {
         changes: Option<ChangesForm>,
     },

@@ -110,6 +110,10 @@ async fn answer(
             let is_tracked = trees.remember(session, directory, Turn(turn), side).await?;
             GroundAnswer::Remembered { is_tracked }
         }
+        GroundCall::Copy { directory } => {
+            trees.copy(directory).await?;
+            GroundAnswer::Copied
+        }
         GroundCall::Changes { directory, turn } => {
             let changes = trees.changes(session, directory, Turn(turn)).await?;
             GroundAnswer::Changes { changes: changes.map(Into::into) }

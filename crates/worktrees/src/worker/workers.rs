@@ -483,6 +483,13 @@ impl GroundWorkers {
     fn is_untracked(&self, directory: &str) -> bool {
         is_untracked(&self.0.setup.data, directory)
     }
+
+    /// Has what the session's snapshots reach copied. Neither the turn that has ended nor the next one waits for it; what does
+    /// not succeed is done after the next turn.
+    fn copy_later(&self, of: OwnedSession, directory: String) {
+        let workers = self.clone();
+        tokio::spawn(async move { workers.call(of, GroundCall::Copy { directory }).await.map(drop) });
+    }
 }
 
 impl Trees for GroundWorkers {
@@ -509,8 +516,14 @@ impl Trees for GroundWorkers {
             if self.is_untracked(&directory) {
                 return Ok(false);
             }
-            match self.call(of, GroundCall::Remember { directory, turn, is_after }).await? {
-                GroundAnswer::Remembered { is_tracked } => Ok(is_tracked),
+            let call = GroundCall::Remember { directory: directory.clone(), turn, is_after };
+            match self.call(of.clone(), call).await? {
+                GroundAnswer::Remembered { is_tracked } => {
+                    if is_after && is_tracked {
+                        self.copy_later(of, directory);
+                    }
+                    Ok(is_tracked)
+                }
                 _ => Err(odd()),
             }
         })

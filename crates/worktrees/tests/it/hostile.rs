@@ -322,7 +322,7 @@ async fn a_working_tree_is_where_its_repository_is_whatever_its_config_says() {
         .unwrap()
         .unwrap();
     yard.plain(&["config", "--unset", "core.worktree"]);
-    assert_eq!(yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\na.txt\nsub/b.txt");
+    assert_eq!(yard.ours(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\na.txt\nsub/b.txt");
 }
 
 /// A file that makes whoever opens it wait.

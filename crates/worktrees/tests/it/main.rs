@@ -8,6 +8,7 @@ mod hostile;
 mod killed;
 mod leftovers;
 mod snapshots;
+mod stores;
 mod undoing;
 mod writers;
 
@@ -62,6 +63,30 @@ impl Yard {
     /// Git as a person runs it in the repository.
     fn plain(&self, words: &[&str]) -> String {
         plain(&self.repository, words)
+    }
+
+    /// Where our snapshots of the repository are.
+    fn store(&self) -> PathBuf {
+        self.stores().pop().expect("a store")
+    }
+
+    fn stores(&self) -> Vec<PathBuf> {
+        let stores = fs::read_dir(self.place.path().join("data/git/snapshots")).into_iter().flatten();
+        stores.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Git in our store, with the person's objects beside it, as snapshots are read.
+    fn ours(&self, words: &[&str]) -> String {
+        String::from_utf8_lossy(&self.ours_bytes(words)).trim_end().to_owned()
+    }
+
+    fn ours_bytes(&self, words: &[&str]) -> Vec<u8> {
+        let mut command = plain_command(&self.repository);
+        command.env("GIT_DIR", self.store());
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.repository.join(".git/objects"));
+        let out = command.args(words).output().unwrap();
+        assert!(out.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        out.stdout
     }
 
     fn wish(&self, name: &str) -> EnterRequest<'_> {

@@ -8,21 +8,6 @@ use homing_worktrees::git::{EnterRequest, GitError, GitLimits, SnapshotMoment};
 
 use super::{Yard, everything, our_git_with, plain, snapshot_name};
 
-/// Everything of a repository that a person could notice, but for objects and our refs.
-fn private_parts(repository: &Path) -> Vec<(String, Option<Vec<u8>>)> {
-    let parts = [
-        "index",
-        "HEAD",
-        "config",
-        "packed-refs",
-        "ORIG_HEAD",
-        "logs/HEAD",
-        "refs/heads/main",
-        "info/exclude",
-    ];
-    parts.map(|part| (part.to_owned(), fs::read(repository.join(".git").join(part)).ok())).to_vec()
-}
-
 #[tokio::test]
 async fn a_snapshot_changes_nothing_of_the_persons() {
     let yard = Yard::new();
@@ -32,7 +17,9 @@ async fn a_snapshot_changes_nothing_of_the_persons() {
     yard.write("new.txt", "new");
     yard.write("x.ignored", "ignored");
     fs::remove_file(yard.repository.join("sub/b.txt")).unwrap();
-    let (before, files) = (private_parts(&yard.repository), everything(&yard.repository));
+    // Their objects and refs, too.
+    let dot_git = || everything(&yard.repository.join(".git"));
+    let (before, files) = (dot_git(), everything(&yard.repository));
     let status = yard.plain(&["--no-optional-locks", "status", "--porcelain"]);
     for turn in 1..4 {
         let taken = yard
@@ -41,20 +28,19 @@ async fn a_snapshot_changes_nothing_of_the_persons() {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(yard.plain(&["show", &format!("{}:a.txt", taken.commit)]), "and changed again");
-        assert_eq!(
-            yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]),
-            ".gitignore\na.txt\nnew.txt"
-        );
+        assert_eq!(yard.ours(&["show", &format!("{}:a.txt", taken.commit)]), "and changed again");
+        assert_eq!(yard.ours(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\na.txt\nnew.txt");
         // What was staged is a parent of it.
-        assert_eq!(yard.plain(&["show", &format!("{}^2:a.txt", taken.commit)]), "staged");
+        assert_eq!(yard.ours(&["show", &format!("{}^2:a.txt", taken.commit)]), "staged");
         assert_eq!(
-            yard.plain(&["rev-parse", &format!("{}^1", taken.commit)]),
+            yard.ours(&["rev-parse", &format!("{}^1", taken.commit)]),
             yard.plain(&["rev-parse", "HEAD"])
         );
-        assert_eq!(yard.plain(&["rev-parse", &taken.reference]), taken.commit);
+        assert_eq!(yard.ours(&["rev-parse", &taken.reference]), taken.commit);
     }
-    assert_eq!(private_parts(&yard.repository), before);
+    assert_eq!(dot_git(), before);
+    yard.git.copy(&yard.repository).await.unwrap();
+    assert_eq!(dot_git(), before);
     assert_eq!(everything(&yard.repository), files);
     assert_eq!(yard.plain(&["--no-optional-locks", "status", "--porcelain"]), status);
     assert!(!yard.plain(&["branch", "-a"]).contains("homing"));
@@ -80,7 +66,7 @@ async fn a_repository_without_commits_has_snapshots() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(yard.plain(&["ls-tree", "--name-only", &taken.commit]), "a");
+    assert_eq!(yard.ours(&["ls-tree", "--name-only", &taken.commit]), "a");
     assert_eq!(
         yard.git.find(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap(),
         Some(taken)
@@ -98,11 +84,10 @@ async fn each_snapshot_is_of_what_is_there() {
     let shown = async |turn: u64, path: &str| {
         let name = snapshot_name(turn, SnapshotMoment::After);
         let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
-        let out = super::plain_command(&yard.repository)
-            .args(["show", &format!("{}:{path}", taken.commit)])
-            .output();
-        let out = out.unwrap();
-        out.status.success().then(|| String::from_utf8(out.stdout).unwrap())
+        let tree = yard.ours(&["ls-tree", "-r", "--name-only", &taken.commit]);
+        let is_there = tree.lines().any(|each| each == path);
+        let blob = || yard.ours_bytes(&["cat-file", "blob", &format!("{}:{path}", taken.commit)]);
+        is_there.then(|| String::from_utf8(blob()).unwrap())
     };
     assert_eq!(shown(1, "a.txt").await.as_deref(), Some("one\ntwo\nthree\n"));
     yard.plain(&["update-index", "--assume-unchanged", "a.txt"]);
@@ -141,13 +126,9 @@ async fn bytes_are_kept_as_they_are_whatever_attributes_say() {
     let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
     for file in ["mixed.txt", "x.id", "x.utf", "a.txt"] {
-        let kept = plain_bytes(&yard, &["cat-file", "blob", &format!("{}:{file}", taken.commit)]);
+        let kept = yard.ours_bytes(&["cat-file", "blob", &format!("{}:{file}", taken.commit)]);
         assert_eq!(kept, fs::read(yard.repository.join(file)).unwrap(), "{file}");
     }
-}
-
-fn plain_bytes(yard: &Yard, words: &[&str]) -> Vec<u8> {
-    super::plain_command(&yard.repository).args(words).output().unwrap().stdout
 }
 
 #[tokio::test]
@@ -165,8 +146,8 @@ async fn a_merge_under_way_is_kept_with_its_stages() {
     let stages = yard.plain(&["ls-files", "-s"]);
     let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
-    assert_eq!(yard.plain(&["show", &format!("{}^2:2/a.txt", taken.commit)]), "ours");
-    assert_eq!(yard.plain(&["show", &format!("{}^2:3/a.txt", taken.commit)]), "theirs");
+    assert_eq!(yard.ours(&["show", &format!("{}^2:2/a.txt", taken.commit)]), "ours");
+    assert_eq!(yard.ours(&["show", &format!("{}^2:3/a.txt", taken.commit)]), "theirs");
     assert_eq!(yard.plain(&["ls-files", "-s"]), stages);
 }
 
@@ -186,7 +167,7 @@ async fn pipes_and_nested_repositories_do_not_stop_it() {
     assert!(status.success());
     let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
-    assert_eq!(yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\nsub/b.txt");
+    assert_eq!(yard.ours(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\nsub/b.txt");
 }
 
 #[tokio::test]
@@ -231,7 +212,7 @@ async fn a_file_that_was_changed_in_the_second_of_its_index_is_seen_later() {
     yard.write("a.txt", "other");
     next_second().await;
     let taken = yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap();
-    assert_eq!(yard.plain(&["show", &format!("{}:a.txt", taken.unwrap().commit)]), "other");
+    assert_eq!(yard.ours(&["show", &format!("{}:a.txt", taken.unwrap().commit)]), "other");
 }
 
 /// The next second has begun, for files too: their times come from a clock that lags a few milliseconds behind.

@@ -1,0 +1,270 @@
+//! Snapshots are ours: nothing of the person's has them, and nothing that the person does takes one away.
+
+use std::fs;
+use std::path::Path;
+
+use homing_worktrees::git::{
+    Git, GitDirectories, GitError, GitLimits, Snapshot, SnapshotMoment, SnapshotName,
+};
+use kernel::SessionId;
+
+use super::{Yard, everything, named, our_git, plain, plain_command, snapshot_name, write};
+
+/// More steps than a copy has.
+const STEPS_MAX: usize = 20;
+
+async fn taken(yard: &Yard, directory: &Path, turn: u64, moment: SnapshotMoment) -> Snapshot {
+    yard.git.snapshot(directory, &snapshot_name(turn, moment)).await.unwrap().unwrap()
+}
+
+impl Yard {
+    /// Everything that a person's git takes away if nothing holds it.
+    fn prune(&self) {
+        self.plain(&["reflog", "expire", "--expire=now", "--all"]);
+        self.plain(&["gc", "--quiet", "--prune=now"]);
+    }
+
+    /// The objects that all snapshots reach, with nothing but our store to look at.
+    fn alone(&self) -> Result<usize, String> {
+        let mut command = plain_command(&self.repository);
+        command.env("GIT_DIR", self.store()).args(["rev-list", "--objects", "--all"]);
+        let out = command.output().unwrap();
+        match out.status.success() {
+            true => Ok(String::from_utf8_lossy(&out.stdout).lines().count()),
+            false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
+        }
+    }
+
+    /// A git of ours, and the number of times that it was run since that was last asked.
+    fn counting(&self) -> (Git, impl Fn() -> usize) {
+        use std::os::unix::fs::PermissionsExt;
+        let (program, count) = (self.place.path().join("counting-git"), self.place.path().join("count"));
+        let text = format!("#!/bin/sh\necho \"$@\" >> {}\nexec git \"$@\"\n", count.display());
+        write(&program, text.as_bytes());
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let counted = move || {
+            let lines = fs::read_to_string(&count).unwrap_or_default().lines().count();
+            let _ = fs::remove_file(&count);
+            lines
+        };
+        (our_git(self.place.path(), &program), counted)
+    }
+}
+
+#[tokio::test]
+async fn no_snapshot_is_lost_whatever_becomes_of_the_persons_objects() {
+    let yard = Yard::new();
+    let before = taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+    yard.write("committed.txt", "committed");
+    yard.plain(&["add", "."]);
+    yard.plain(&["commit", "-q", "-m", "second"]);
+    yard.write("staged.txt", "staged");
+    yard.plain(&["add", "."]);
+    let after = taken(&yard, &yard.repository, 1, SnapshotMoment::After).await;
+    yard.alone().expect_err("most of it is still the person's");
+    yard.git.copy(&yard.repository).await.unwrap();
+    yard.alone().unwrap();
+
+    // They take all of it back, for good.
+    yard.plain(&["reset", "-q", "--hard", "HEAD~1"]);
+    yard.prune();
+    let objects = everything(&yard.repository.join(".git"));
+    let changes = yard.git.diff(&before, &after).await.unwrap();
+    let changed: Vec<_> = changes.files.iter().map(|file| file.path.to_str().unwrap()).collect();
+    assert_eq!(changed, ["committed.txt", "staged.txt"]);
+    assert_eq!(everything(&yard.repository.join(".git")), objects);
+
+    // What a fork needs in their repository is brought there, and no more.
+    let name = named("fork");
+    let fork = yard.git.fork(&yard.repository, &after, &name, None).await.unwrap();
+    assert_eq!(plain(&fork.root, &["log", "--format=%s"]), "second\nfirst");
+    assert_eq!(plain(&fork.root, &["status", "--porcelain"]), "A  staged.txt");
+    assert_eq!(
+        yard.plain(&["for-each-ref", "--format=%(refname)"]),
+        "refs/heads/homing/fork\nrefs/heads/main"
+    );
+    yard.plain(&["fsck", "--strict"]);
+    yard.plain(&["gc", "--quiet", "--prune=now"]);
+    assert_eq!(plain(&fork.root, &["status", "--porcelain"]), "A  staged.txt");
+
+    // Nor does it matter if there is nothing left of it at all.
+    fs::remove_dir_all(yard.repository.join(".git")).unwrap();
+    yard.alone().unwrap();
+}
+
+#[tokio::test]
+async fn once_copied_the_next_snapshot_is_whole_by_itself() {
+    let yard = Yard::new();
+    taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+    yard.git.copy(&yard.repository).await.unwrap();
+    // Nothing but a stash that is gone has this file and its tree.
+    yard.write("a.txt", "stashed");
+    yard.write("new/b.txt", "stashed, too");
+    yard.plain(&["stash", "push", "-q", "-u"]);
+    yard.plain(&["stash", "pop", "-q"]);
+    let after = taken(&yard, &yard.repository, 1, SnapshotMoment::After).await;
+    yard.prune();
+    for (file, text) in [("a.txt", "stashed"), ("new/b.txt", "stashed, too")] {
+        assert_eq!(yard.ours(&["show", &format!("{}:{file}", after.commit)]), text);
+    }
+    yard.alone().unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_takes_what_changed_and_is_made_once() {
+    let yard = Yard::new();
+    for number in 0..200 {
+        yard.write(&format!("many/{number}"), &format!("{number}\n").repeat(2_000));
+    }
+    yard.plain(&["add", "."]);
+    yard.plain(&["commit", "-q", "-m", "many"]);
+    let size = || {
+        let files = everything(&yard.store());
+        files.values().map(|(_, bytes)| bytes.len()).sum::<usize>()
+    };
+    let mut sizes = Vec::new();
+    for turn in 1..5 {
+        taken(&yard, &yard.repository, turn, SnapshotMoment::Before).await;
+        yard.write("a.txt", &format!("turn {turn}"));
+        taken(&yard, &yard.repository, turn, SnapshotMoment::After).await;
+        yard.git.copy(&yard.repository).await.unwrap();
+        sizes.push(size());
+    }
+    let grown: Vec<usize> = sizes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(grown.iter().all(|grown| *grown < sizes[0] / 4), "{sizes:?}");
+    yard.alone().unwrap();
+    let (git, runs) = yard.counting();
+    git.copy(&yard.repository).await.unwrap();
+    assert_eq!(runs(), 0, "there is nothing to copy");
+}
+
+#[tokio::test]
+async fn a_snapshot_takes_few_runs_of_git() {
+    let yard = Yard::new();
+    let (git, runs) = yard.counting();
+    let name = |turn, moment| snapshot_name(turn, moment);
+    git.snapshot(&yard.repository, &name(1, SnapshotMoment::Before)).await.unwrap().unwrap();
+    assert_eq!(runs(), 6, "the first one of a working tree");
+    yard.write("a.txt", "changed");
+    git.snapshot(&yard.repository, &name(1, SnapshotMoment::After)).await.unwrap().unwrap();
+    assert_eq!(runs(), 5, "with a change");
+    assert_eq!(git.find(&yard.repository, &name(2, SnapshotMoment::After)).await.unwrap(), None);
+    assert_eq!(runs(), 0, "one that is not there");
+    git.snapshot(&yard.repository, &name(2, SnapshotMoment::Before)).await.unwrap().unwrap();
+    assert_eq!(runs(), 3, "without one");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_cut_anywhere_is_made_by_the_next() {
+    for step in 1..STEPS_MAX {
+        let yard = Yard::new();
+        let before = taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+        yard.write("a.txt", "changed");
+        let after = taken(&yard, &yard.repository, 1, SnapshotMoment::After).await;
+        yard.git.stop_at_step(step);
+        let stopped = yard.git.copy(&yard.repository).await;
+        yard.git.stop_at_step(0);
+        assert_eq!(yard.git.diff(&before, &after).await.unwrap().files.len(), 1, "{step}");
+        yard.git.copy(&yard.repository).await.unwrap();
+        yard.alone().unwrap();
+        match stopped {
+            Err(GitError::Stopped(_)) => {}
+            Ok(()) => {
+                assert!(step > 3, "only {step} steps");
+                return;
+            }
+            Err(why) => panic!("{why}"),
+        }
+    }
+    panic!("a copy has no end");
+}
+
+#[tokio::test]
+async fn beyond_the_bound_nothing_is_copied_and_it_is_known() {
+    let yard = Yard::new();
+    let data = yard.place.path().join("data");
+    let places =
+        GitDirectories { worktrees: data.join("worktrees"), work: data.join("work"), own: data.join("git") };
+    let git = |store_bytes_max| {
+        let limits = GitLimits { store_bytes_max, ..GitLimits::default() };
+        Git::new(Path::new("git"), places.clone(), limits).unwrap()
+    };
+    taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+    git(1).copy(&yard.repository).await.unwrap();
+    assert!(git(1).is_beyond_bound(&yard.repository).unwrap());
+    yard.alone().unwrap_err();
+
+    // An undo is possible all the same, with what HEAD does not have safe before anything goes.
+    let before = taken(&yard, &yard.repository, 2, SnapshotMoment::Before).await;
+    yard.write("a.txt", "changed");
+    let after = taken(&yard, &yard.repository, 2, SnapshotMoment::After).await;
+    let safety = snapshot_name(2, SnapshotMoment::Safety);
+    git(1).undo(&yard.repository, &before, &after, &safety, || true).await.unwrap();
+
+    git(u64::MAX).copy(&yard.repository).await.unwrap();
+    assert!(!yard.git.is_beyond_bound(&yard.repository).unwrap());
+    yard.alone().unwrap();
+}
+
+#[tokio::test]
+async fn worktrees_of_a_repository_share_a_store_also_at_once() {
+    let yard = Yard::new();
+    let roots = [yard.repository.clone(), yard.enter("one").await.root, yard.enter("two").await.root];
+    let works = roots.iter().enumerate().map(|(number, root)| {
+        let git = our_git(yard.place.path(), Path::new("git"));
+        let session = SessionId::from_bits(u128::try_from(number).unwrap() + 1);
+        async move {
+            for turn in 1..6 {
+                for moment in [SnapshotMoment::Before, SnapshotMoment::After] {
+                    git.snapshot(root, &SnapshotName { session, turn, moment }).await.unwrap().unwrap();
+                    write(&root.join("work.txt"), format!("{number} {turn}").as_bytes());
+                }
+                git.copy(root).await.unwrap();
+            }
+        }
+    });
+    let mut works = works.map(Box::pin);
+    let (one, two, three) = (works.next().unwrap(), works.next().unwrap(), works.next().unwrap());
+    tokio::join!(one, two, three);
+    assert_eq!(yard.stores().len(), 1);
+    yard.prune();
+    yard.alone().unwrap();
+    let session = SessionId::from_bits(2);
+    let at = |moment| SnapshotName { session, turn: 5, moment };
+    let before = yard.git.find(&roots[0], &at(SnapshotMoment::Before)).await.unwrap().unwrap();
+    let after = yard.git.find(&roots[0], &at(SnapshotMoment::After)).await.unwrap().unwrap();
+    assert_eq!(yard.git.diff(&before, &after).await.unwrap().files.len(), 1);
+}
+
+#[tokio::test]
+async fn long_ids_and_cut_off_histories_are_copied_too() {
+    let yard = Yard::empty();
+    fs::remove_dir_all(yard.repository.join(".git")).unwrap();
+    yard.plain(&["init", "-q", "-b", "main", "--object-format=sha256"]);
+    yard.write("a", "a");
+    yard.plain(&["add", "."]);
+    yard.plain(&["commit", "-q", "-m", "first"]);
+    taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+    yard.git.copy(&yard.repository).await.unwrap();
+    yard.alone().unwrap();
+
+    let yard = Yard::new();
+    yard.plain(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    let place = yard.place.path().canonicalize().unwrap();
+    let from = format!("file://{}", yard.repository.display());
+    plain(&place, &["clone", "-q", "--depth=1", &from, "shallow"]);
+    let shallow = place.join("shallow");
+    let before = taken(&yard, &shallow, 1, SnapshotMoment::Before).await;
+    write(&shallow.join("a.txt"), b"changed");
+    let after = taken(&yard, &shallow, 1, SnapshotMoment::After).await;
+    yard.git.copy(&shallow).await.unwrap();
+    yard.alone().unwrap();
+    // What lies beyond the cut comes later, and is none of the snapshots'.
+    plain(&shallow, &["fetch", "-q", "--unshallow"]);
+    assert_eq!(yard.git.diff(&before, &after).await.unwrap().files.len(), 1);
+    taken(&yard, &shallow, 2, SnapshotMoment::Before).await;
+    yard.git.copy(&shallow).await.unwrap();
+    yard.alone().unwrap();
+    let fork = yard.git.fork(&shallow, &after, &named("fork"), None).await.unwrap();
+    assert_eq!(plain(&fork.root, &["status", "--porcelain"]), " M a.txt");
+}

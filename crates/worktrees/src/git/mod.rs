@@ -31,8 +31,8 @@ mod running;
 mod shadow;
 mod snapshot;
 mod stamps;
-mod stuck;
 mod store;
+mod stuck;
 mod undo;
 mod unversioned;
 

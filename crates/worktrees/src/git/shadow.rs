@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 pub(super) const UNFINISHED: &str = "new";
 
 /// The layout of links and files in them. Those of another one are made anew.
-const LAYOUT: &[u8] = b"\0002";
+const LAYOUT: &[u8] = b"\x002";
 
 /// Attributes that would change bytes, taken back for every path. Git reads this file last, so nothing overrides it.
 const RAW_ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding\n";

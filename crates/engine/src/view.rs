@@ -11,7 +11,7 @@ use crate::roster::Roster;
 use crate::{AccessError, Ground, Lists, Trace, ViewError};
 use kernel::{
     Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
-    agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
+    address_space, agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -285,11 +285,13 @@ impl Views {
     /// Where would this go? The same lookups and the same function as for a real message, and nothing is changed.
     pub async fn explain(&self, by: &Principal, to: To, trace: &Trace) -> Result<Explained, ViewError> {
         may_read(by, "session")?;
+        let mut whose = None;
         if let To::Conversation(address) = &to {
-            authorize_address(by, trace.address(address))
-                .map_err(|denied| AccessError::denied(denied, "session"))?;
+            let brought = trace.address(address);
+            authorize_address(by, brought).map_err(|denied| AccessError::denied(denied, "session"))?;
+            whose = address_space(by, brought);
         }
-        let finding = self.ports.store.find(by.org, to.clone()).await?;
+        let finding = self.ports.store.find(by.org, whose, to.clone()).await?;
         let seen = finding.record.as_ref().is_none_or(|record| grant_of(by, record).is_some());
         let found = if seen { finding.found } else { Found::Nothing };
         let session = match found {

@@ -390,6 +390,14 @@ pub fn authorize_address(by: &Principal, brought: DoorAddress<'_>) -> Result<(),
     if person_fits && client_fits { Ok(()) } else { Err(Denied::AddressNotYours) }
 }
 
+/// The person whose own address this is when `by` uses it; none if it is one conversation for everybody in the org. It is looked
+/// up and bound among theirs only, so that nobody meets what is somebody else's.
+pub fn address_space(by: &Principal, brought: DoorAddress<'_>) -> Option<PersonId> {
+    let DoorAddress { address, schemes } = brought;
+    let scheme = schemes.iter().find(|scheme| scheme.owns(address));
+    scheme.filter(|scheme| scheme.is_personal()).map(|_| by.person)
+}
+
 /// May `by` do this with their org?
 pub fn authorize_org<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authorized<T>, Denied> {
     if matches!(act, OrgAct::GiveUp { credential } if by.credential == Some(credential)) {

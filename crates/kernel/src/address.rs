@@ -40,6 +40,9 @@ pub struct Scheme {
     pub person: Option<usize>,
     /// The part that names the client, if one does: a credential for one client may use only its own.
     pub client: Option<usize>,
+    /// True if each person has these addresses for themselves although none names them: the same words of two people are two
+    /// conversations (law 6).
+    pub each_person: bool,
 }
 
 impl Scheme {
@@ -51,6 +54,11 @@ impl Scheme {
     /// True if this is one of its addresses.
     pub fn owns(&self, address: &Address) -> bool {
         address.scheme == self.name && self.parts.contains(&address.parts.len())
+    }
+
+    /// True if its addresses are somebody's own, by their words or by who uses them.
+    pub fn is_personal(&self) -> bool {
+        self.person.is_some() || self.each_person
     }
 
     /// The person to whom one of its addresses belongs by its own words.

@@ -7,15 +7,50 @@ use kernel::Scheme;
 /// All of them.
 pub const SCHEMES: &[Scheme] = &[
     // One directory in one person's terminals on one host.
-    Scheme { name: "cli", form: "cli:HOST/USER/DIR", parts: &[3], person: Some(1), client: None },
+    Scheme {
+        name: "cli",
+        form: "cli:HOST/USER/DIR",
+        parts: &[3],
+        person: Some(1),
+        client: None,
+        each_person: false,
+    },
     // One chat of one person in the browser.
-    Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
+    Scheme {
+        name: "web",
+        form: "web:USER/CHAT",
+        parts: &[2],
+        person: Some(0),
+        client: None,
+        each_person: false,
+    },
     // Whatever a program calls a conversation.
-    Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
+    Scheme {
+        name: "api",
+        form: "api:CLIENT/KEY",
+        parts: &[2],
+        person: None,
+        client: Some(0),
+        each_person: true,
+    },
     // One conversation of an editor.
-    Scheme { name: "acp", form: "acp:CLIENT/ID", parts: &[2], person: None, client: Some(0) },
+    Scheme {
+        name: "acp",
+        form: "acp:CLIENT/ID",
+        parts: &[2],
+        person: None,
+        client: Some(0),
+        each_person: true,
+    },
     // One conversation of a tool caller.
-    Scheme { name: "mcp", form: "mcp:CLIENT/ID", parts: &[2], person: None, client: Some(0) },
+    Scheme {
+        name: "mcp",
+        form: "mcp:CLIENT/ID",
+        parts: &[2],
+        person: None,
+        client: Some(0),
+        each_person: true,
+    },
 ];
 
 #[cfg(test)]

@@ -20,10 +20,22 @@ pub(crate) const SCHEMES: &[Scheme] = &[WEB_SCHEME, CHAT_SCHEME];
 pub(crate) const WEB: &[Scheme] = &[WEB_SCHEME];
 const CHAT: &[Scheme] = &[CHAT_SCHEME];
 
-const WEB_SCHEME: Scheme =
-    Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None };
-const CHAT_SCHEME: Scheme =
-    Scheme { name: "slack", form: "slack:TEAM/CHANNEL/THREAD", parts: &[3], person: None, client: None };
+const WEB_SCHEME: Scheme = Scheme {
+    name: "web",
+    form: "web:USER/CHAT",
+    parts: &[2],
+    person: Some(0),
+    client: None,
+    each_person: false,
+};
+const CHAT_SCHEME: Scheme = Scheme {
+    name: "slack",
+    form: "slack:TEAM/CHANNEL/THREAD",
+    parts: &[3],
+    person: None,
+    client: None,
+    each_person: false,
+};
 
 /// The chat service of a story.
 #[derive(Debug)]

@@ -162,7 +162,7 @@ impl House {
     }
 
     async fn find(&self, session: SessionId) -> Finding {
-        self.store.find(ORG, To::Session(session)).await.expect("the store works")
+        self.store.find(ORG, None, To::Session(session)).await.expect("the store works")
     }
 
     async fn accept(&self, by: &Principal, new: NewMessage) {

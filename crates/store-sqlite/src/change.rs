@@ -444,6 +444,8 @@ fn set_owner(tx: &SqliteTx, session: SessionId, to: PersonId) -> Read<()> {
     let heir = pid(tx, to)?;
     let row = params![kept.sid, heir];
     run(tx, "UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
+    // An address of somebody's own stays theirs, and means this session no more.
+    run(tx, "DELETE FROM bindings WHERE sid = ?1 AND until IS NULL AND whose <> 0", params![kept.sid])?;
     run(tx, "UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
     run(
         tx,

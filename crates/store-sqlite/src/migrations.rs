@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 10] = [
+const STEPS: [Migration; 11] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -29,6 +29,7 @@ const STEPS: [Migration; 10] = [
     Migration { sql: include_str!("../migrations/0008_made_with.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0009_audit_numbers.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0010_offers.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0011_own_addresses.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.
@@ -187,6 +188,31 @@ mod tests {
         assert_eq!((last(1), last(2), last(3)), (7, 4, 0), "each goes on from its own last one");
         let kept = "SELECT count(*) FROM audit WHERE number = entry";
         assert_eq!(db.query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+    }
+
+    /// Who has a session by then has its addresses; those of a channel stay everybody's.
+    #[test]
+    fn bindings_belong_to_whose_sessions_they_are_by_the_step_that_gives_everybody_their_own() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..10).for_each(|number| take(&mut db, number).unwrap());
+        db.execute_batch(
+            "INSERT INTO bindings (bid, org, address, sid, owner, since, until) VALUES
+                (1, x'01', 'api:ci/build', 1, 7, 0, NULL), (2, x'01', 'cli:host/ann/%2Fsrv', 2, 7, 0, NULL),
+                (3, x'01', 'acp:zed/1', 3, 8, 0, NULL), (4, x'01', 'mcp:desk/1', 3, 8, 0, NULL),
+                (5, x'01', 'web:bob/1', 3, 8, 0, NULL), (6, x'01', 'slack:T/C/1', 1, 7, 0, NULL),
+                (7, x'01', 'api:ci/build', 4, 8, 0, 5);",
+        )
+        .unwrap();
+        migrate(&mut db, 10).unwrap();
+        let mut rows = db.prepare("SELECT whose FROM bindings ORDER BY bid").unwrap();
+        let whose = rows.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(whose.collect::<Result<Vec<_>, _>>().unwrap(), [7, 7, 8, 8, 8, 0, 8]);
+        let bind = |whose: i64, address: &str| {
+            let sql = "INSERT INTO bindings (org, address, sid, owner, since, whose) VALUES (x'01', ?2, 9, 9, 0, ?1)";
+            db.execute(sql, params![whose, address]).is_ok()
+        };
+        assert!(bind(8, "api:ci/build"), "the same words of somebody else");
+        assert!(!bind(7, "api:ci/build") && !bind(0, "slack:T/C/1"), "and no more than once");
     }
 
     #[test]

@@ -145,8 +145,8 @@ impl Log for SqliteStore {
 }
 
 impl Views for SqliteStore {
-    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
-        self.ask_reader(move |db| view::find(db, org, &to))
+    fn find(&self, org: OrgId, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
+        self.ask_reader(move |db| view::find(db, org, whose, &to))
     }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.ask_reader(move |db| view::session(db, session))

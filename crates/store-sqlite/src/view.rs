@@ -7,11 +7,11 @@
 use crate::columns::{Bits, Columns, Id, grantee, int, rows};
 use crate::error::SqliteError;
 use crate::tx::{Pid, Sid, who};
-use crate::way_in::{BOUND, BOUND_BEFORE};
+use crate::way_in::{BOUND, BOUND_BEFORE, space};
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, Number, OrgId,
-    Principal, Record, Scope, SessionId, To, Turn, grant_of,
+    PersonId, Principal, Record, Scope, SessionId, To, Turn, grant_of,
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use store::{
@@ -19,11 +19,16 @@ use store::{
     SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
-pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, SqliteError> {
+pub(crate) fn find(
+    db: &Connection,
+    org: OrgId,
+    whose: Option<PersonId>,
+    to: &To,
+) -> Result<Finding, SqliteError> {
     let session = match to {
         To::Session(session) => Some(*session),
         To::Conversation(address) => {
-            let params = params![org.stored(), address.to_string()];
+            let params = params![org.stored(), address.to_string(), space(db, org, whose)?];
             let look = |sql| read_all(db, sql, params, |row| Columns(row).id::<SessionId>(1));
             match look(BOUND)?.pop() {
                 Some(bound) => Some(bound),
@@ -389,15 +394,16 @@ fn running_first(receipt: &ReceiptRow) -> (bool, Option<Number>) {
 
 pub(crate) const BINDINGS_OWNED: &str =
     "SELECT b.address, s.id, b.since FROM bindings b JOIN sessions s ON s.sid = b.sid
-     WHERE b.owner = ?1 AND b.until IS NULL AND b.address > ?2 ORDER BY b.address LIMIT ?3";
+     WHERE b.owner = ?1 AND b.until IS NULL AND b.address > ?2 AND b.whose IN (0, ?1) ORDER BY b.address LIMIT ?3";
 pub(crate) const BINDINGS_GRANTED: &str = "SELECT b.address, s.id, b.since
      FROM grants g CROSS JOIN bindings b ON b.sid = g.sid CROSS JOIN sessions s ON s.sid = b.sid
         CROSS JOIN persons p ON p.pid = s.owner
      WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND b.until IS NULL AND b.address > ?5
+        AND b.whose IN (0, ?4)
      ORDER BY b.address LIMIT ?6";
 pub(crate) const BINDINGS_BOUND: &str = "SELECT b.address, s.id, b.since
      FROM sessions s CROSS JOIN bindings b ON b.sid = s.sid
-     WHERE s.id = ?1 AND b.until IS NULL AND b.address > ?2 ORDER BY b.address LIMIT ?3";
+     WHERE s.id = ?1 AND b.until IS NULL AND b.address > ?2 AND b.whose IN (0, ?4) ORDER BY b.address LIMIT ?3";
 
 pub(crate) fn bindings(
     db: &Connection,
@@ -411,13 +417,16 @@ pub(crate) fn bindings(
         let columns = Columns(row);
         Ok(BindingRow { address: columns.address(0)?, session: columns.id(1)?, since: columns.moment(2)? })
     };
+    let sight = Sight::of(db, by)?;
     if let Some(session) = by.bound {
         return match bound(db, by, session)? {
-            Some(_) => read_all(db, BINDINGS_BOUND, params![session.stored(), after, rows(limit)], read),
+            Some(_) => {
+                let row = params![session.stored(), after, rows(limit), sight.not_owner()];
+                read_all(db, BINDINGS_BOUND, row, read)
+            }
             None => Ok(Vec::new()),
         };
     }
-    let sight = Sight::of(db, by)?;
     let mut page = Vec::new();
     if let Some(owner) = sight.owner {
         page.extend(read_all(db, BINDINGS_OWNED, params![owner, after, rows(limit)], read)?);

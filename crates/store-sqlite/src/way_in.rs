@@ -13,8 +13,8 @@ use crate::tokens;
 use crate::tx::{PersonRef, Pid, Sid, SqliteTx, who};
 use crate::view;
 use kernel::{
-    Address, ApprovalTerms, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal, Record, Request,
-    SessionId, Subject, To,
+    Address, ApprovalTerms, DoorAddress, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal,
+    Record, Request, Scheme, SessionId, Subject, To, address_space,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::plan::{
@@ -44,14 +44,18 @@ macro_rules! seen {
     };
 }
 
+/// An address that is one conversation for everybody in the org.
+const EVERYBODYS: Pid = 0;
+const NOBODYS: Pid = -1;
+
 pub(crate) const BY_ID: &str = seen!("sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1");
 pub(crate) const BOUND: &str = seen!(
     "bindings b JOIN sessions s ON s.sid = b.sid JOIN persons p ON p.pid = s.owner
-     WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NULL"
+     WHERE b.org = ?1 AND b.address = ?2 AND b.whose = ?3 AND b.until IS NULL"
 );
 pub(crate) const BOUND_BEFORE: &str = seen!(
     "bindings b JOIN sessions s ON s.sid = b.sid JOIN persons p ON p.pid = s.owner
-     WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NOT NULL ORDER BY b.bid DESC LIMIT 1"
+     WHERE b.org = ?1 AND b.address = ?2 AND b.whose = ?3 AND b.until IS NOT NULL ORDER BY b.bid DESC LIMIT 1"
 );
 pub(crate) const OF_MESSAGE: &str =
     "SELECT s.id, p.person, NULL FROM messages m JOIN sessions s ON s.sid = m.sid
@@ -98,9 +102,13 @@ impl WriteTx for SqliteTx {
         };
         let found = match &new.to {
             To::Session(session) => self.read_session(*session)?,
-            To::Conversation(address) => match self.bound(by.org, address)? {
+            To::Conversation(address) => match self.bound(by, address, new.schemes)? {
                 Some(bound) => Some(bound),
-                None => self.seen_session(BOUND_BEFORE, params![by.org.stored(), address.to_string()])?,
+                None => {
+                    let whose = self.space_of(by, address, new.schemes)?;
+                    let row = params![by.org.stored(), address.to_string(), whose];
+                    self.seen_session(BOUND_BEFORE, row)?
+                }
             },
             To::New => None,
         };
@@ -110,7 +118,7 @@ impl WriteTx for SqliteTx {
 
     fn read_make(&mut self, by: &Principal, new: &Create) -> Result<MakeSeen, SqliteError> {
         let bound = match &new.session.bind {
-            Some(address) => self.bound(by.org, address)?.map(|bound| bound.record.session),
+            Some(address) => self.bound(by, address, new.schemes)?.map(|bound| bound.record.session),
             None => None,
         };
         let origin = match new.session.origin {
@@ -141,7 +149,7 @@ impl WriteTx for SqliteTx {
     }
 
     fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, SqliteError> {
-        let (bound, to) = (self.bound(by.org, &new.address)?, self.read_session(new.to)?);
+        let (bound, to) = (self.bound(by, &new.address, new.schemes)?, self.read_session(new.to)?);
         let (asker, key) = (self.read_asker(by)?, self.key_of(by, new.key.as_ref())?);
         Ok(RebindSeen { asker, key, bound, to })
     }
@@ -163,8 +171,19 @@ impl SqliteTx {
         key.map_or(Ok(None), |key| self.read_key(by, key))
     }
 
-    fn bound(&mut self, org: OrgId, address: &Address) -> Result<Option<SessionSeen>, SqliteError> {
-        self.seen_session(BOUND, params![org.stored(), address.to_string()])
+    fn bound(
+        &mut self,
+        by: &Principal,
+        address: &Address,
+        schemes: &[Scheme],
+    ) -> Result<Option<SessionSeen>, SqliteError> {
+        let whose = self.space_of(by, address, schemes)?;
+        self.seen_session(BOUND, params![by.org.stored(), address.to_string(), whose])
+    }
+
+    /// Whose own address this is when they use it.
+    fn space_of(&self, by: &Principal, address: &Address, schemes: &[Scheme]) -> Result<Pid, SqliteError> {
+        space(self.db(), by.org, address_space(by, DoorAddress { address, schemes }))
     }
 
     fn seen_session(
@@ -214,6 +233,14 @@ impl SqliteTx {
             awake_max: row.small_maybe(4)?,
         };
         Ok(RoomSeen { own: row.small(0)?, all: row.small(1)?, settings })
+    }
+}
+
+/// The number by which somebody's own addresses are told from others'. Who was never heard of has none, and finds none.
+pub(crate) fn space(db: &Connection, org: OrgId, whose: Option<PersonId>) -> Result<Pid, SqliteError> {
+    match whose {
+        None => Ok(EVERYBODYS),
+        Some(person) => Ok(who(db, org, person)?.map_or(NOBODYS, |who| who.pid)),
     }
 }
 
@@ -320,20 +347,22 @@ impl SqliteTx {
     fn write_row(&mut self, write: Write) -> Result<(), SqliteError> {
         match write {
             Write::Session(new) => self.put_session(*new),
-            Write::Bind { org, address, session, owner, at } => {
+            Write::Bind { org, address, whose, session, owner, at } => {
                 let (sid, owner) = (self.sid(session)?, self.person(org, owner)?.pid);
+                let whose = space(self.db(), org, whose)?;
                 self.run(
-                    "INSERT INTO bindings (org, address, sid, owner, since) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    params![org.stored(), address.to_string(), sid, owner, int(at.0)],
+                    "INSERT INTO bindings (org, address, sid, owner, since, whose) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    params![org.stored(), address.to_string(), sid, owner, int(at.0), whose],
                 )
                 .map(drop)
             }
-            Write::Rebind { org, address, session, owner, at } => {
+            Write::Rebind { org, address, whose, session, owner, at } => {
                 let (sid, owner) = (self.sid(session)?, self.person(org, owner)?.pid);
+                let whose = space(self.db(), org, whose)?;
                 self.run(
                     "UPDATE bindings SET sid = ?3, owner = ?4, since = ?5
-                     WHERE org = ?1 AND address = ?2 AND until IS NULL",
-                    params![org.stored(), address.to_string(), sid, owner, int(at.0)],
+                     WHERE org = ?1 AND address = ?2 AND whose = ?6 AND until IS NULL",
+                    params![org.stored(), address.to_string(), sid, owner, int(at.0), whose],
                 )
                 .map(drop)
             }

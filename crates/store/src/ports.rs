@@ -110,8 +110,9 @@ ports! {
     /// The views that people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query
     /// language.
     pub trait Views {
-        /// The session that this `To` finds now, for whoever asks where something would go; with its access record.
-        Read fn find(org: OrgId, to: To) -> Finding;
+        /// The session that this `To` finds now, for whoever asks where something would go; with its access record. A conversation
+        /// is looked up among the addresses of `whose`, or among those that are everybody's.
+        Read fn find(org: OrgId, whose: Option<PersonId>, to: To) -> Finding;
 
         /// The access record and the list row of a session.
         Read fn session(session: SessionId) -> Option<(Record, SessionRow)>;

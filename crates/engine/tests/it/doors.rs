@@ -11,8 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{ChatAnswer, ChatBehaviour, ChatService};
 
-const SCHEMES: &[Scheme] =
-    &[Scheme { name: "chat", form: "chat:CHANNEL/THREAD", parts: &[2], person: None, client: None }];
+const SCHEMES: &[Scheme] = &[Scheme {
+    name: "chat",
+    form: "chat:CHANNEL/THREAD",
+    parts: &[2],
+    person: None,
+    client: None,
+    each_person: false,
+}];
 
 /// A door to the chat service that is none.
 #[derive(Debug)]

@@ -338,8 +338,22 @@ impl World {
 
 /// The schemes that the door of these stories owns.
 pub(crate) const SCHEMES: &[Scheme] = &[
-    Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
-    Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
+    Scheme {
+        name: "api",
+        form: "api:CLIENT/KEY",
+        parts: &[2],
+        person: None,
+        client: Some(0),
+        each_person: true,
+    },
+    Scheme {
+        name: "web",
+        form: "web:USER/CHAT",
+        parts: &[2],
+        person: Some(0),
+        client: None,
+        each_person: false,
+    },
 ];
 
 pub(crate) fn trace(key: Option<&str>) -> Trace {

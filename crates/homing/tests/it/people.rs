@@ -270,6 +270,51 @@ fn a_session_is_handed_over_with_a_yes_and_what_waited_in_it_ends() {
 }
 
 #[test]
+fn two_people_who_use_the_same_address_of_a_program_never_meet() {
+    let mut homing = setup().argument("--trust-everyone").start();
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    let made = bob.run(&homing, &["token", "make", "ci", "--rights", "read,prompt,manage", "--json"]).json(0);
+    let secret = text(&made, "secret");
+    for address in ["api:ci/build", "acp:zed/1", "mcp:desk/1"] {
+        let to = serde_json::json!({ "conversation": address });
+        let route = format!("/api/v1/route?conversation={address}");
+        let (ann, his) = (homing.http(), testkit::Http::new(&url_of(&homing), &secret));
+        let nothing = his.get(&route).expect(200);
+        let hers = ann.send(&to, "from ann");
+        // Also if she has shared it with everybody: it is hers that the words mean when she says them.
+        homing.run(&["grant", "give", &text(&hers, "session"), "org", "manage"]).expect(0);
+        assert_eq!(his.get(&route).expect(200), nothing, "he learns nothing of it");
+        let first = his.send(&to, "from bob");
+        assert_ne!(first["session"], hers["session"], "{address}");
+        assert_eq!((&first["created"], &first["previous"]), (&true.into(), &Value::Null), "{first}");
+        homing.terminate();
+        homing.restart();
+        let (ann, his) = (homing.http(), testkit::Http::new(&url_of(&homing), &secret));
+        assert_eq!(ann.send(&to, "ann again")["session"], hers["session"]);
+        assert_eq!(his.send(&to, "bob again")["session"], first["session"]);
+        let bound = |http: &testkit::Http| {
+            let items =
+                http.get("/api/v1/bindings?limit=100").expect(200)["items"].as_array().unwrap().clone();
+            let of =
+                items.into_iter().filter(|row| row["address"] == address).map(|row| row["session"].clone());
+            of.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (bound(&ann), bound(&his)),
+            (vec![hers["session"].clone()], vec![first["session"].clone()])
+        );
+        // He moves his own, and hers stays where it is.
+        let moved = serde_json::json!({ "address": address, "session": hers["session"] });
+        his.post("/api/v1/bindings/move", &moved).expect(200);
+        assert_eq!(
+            (bound(&ann), bound(&his)),
+            (vec![hers["session"].clone()], vec![hers["session"].clone()])
+        );
+    }
+}
+
+#[test]
 fn a_session_is_handed_over_to_nobody_who_could_do_nothing_with_it() {
     let homing = setup().argument("--trust-everyone").start();
     for (name, role) in [("vic", "viewer"), ("gus", "member")] {

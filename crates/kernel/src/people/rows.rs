@@ -402,7 +402,8 @@ pub enum PeopleWrite {
     },
     /// Everything that was given on it.
     DropGrantsOn(SessionId),
-    /// With its bindings, its open questions, and the place that an open one takes.
+    /// With its bindings that are everybody's, its open questions, and the place that an open one takes. Bindings of addresses
+    /// that are somebody's own go: it is no past of theirs.
     Owner {
         session: SessionId,
         to: PersonId,

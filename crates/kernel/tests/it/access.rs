@@ -195,12 +195,54 @@ fn by_role(role: Role) -> Option<Grant> {
 /// A door of these stories: every way in which an address can name somebody.
 fn through_door(address: &Address) -> DoorAddress<'_> {
     const SCHEMES: &[Scheme] = &[
-        Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
-        Scheme { name: "cli", form: "cli:HOST/USER/DIR", parts: &[3], person: Some(1), client: None },
-        Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
-        Scheme { name: "acp", form: "acp:CLIENT/ID", parts: &[2], person: None, client: Some(0) },
-        Scheme { name: "mcp", form: "mcp:CLIENT/ID", parts: &[2], person: None, client: Some(0) },
-        Scheme { name: "room", form: "room:TEAM/ID", parts: &[2], person: None, client: None },
+        Scheme {
+            name: "web",
+            form: "web:USER/CHAT",
+            parts: &[2],
+            person: Some(0),
+            client: None,
+            each_person: false,
+        },
+        Scheme {
+            name: "cli",
+            form: "cli:HOST/USER/DIR",
+            parts: &[3],
+            person: Some(1),
+            client: None,
+            each_person: false,
+        },
+        Scheme {
+            name: "api",
+            form: "api:CLIENT/KEY",
+            parts: &[2],
+            person: None,
+            client: Some(0),
+            each_person: true,
+        },
+        Scheme {
+            name: "acp",
+            form: "acp:CLIENT/ID",
+            parts: &[2],
+            person: None,
+            client: Some(0),
+            each_person: true,
+        },
+        Scheme {
+            name: "mcp",
+            form: "mcp:CLIENT/ID",
+            parts: &[2],
+            person: None,
+            client: Some(0),
+            each_person: true,
+        },
+        Scheme {
+            name: "room",
+            form: "room:TEAM/ID",
+            parts: &[2],
+            person: None,
+            client: None,
+            each_person: false,
+        },
     ];
     DoorAddress { address, schemes: SCHEMES }
 }

@@ -180,8 +180,14 @@ fn a_scheme_is_a_short_word_and_there_are_few_parts() {
 
 #[test]
 fn a_door_says_how_many_parts_there_are_and_whom_they_name() {
-    let host_first =
-        Scheme { name: "cli", form: "cli:HOST/USER", parts: &[2, 3], person: Some(1), client: None };
+    let host_first = Scheme {
+        name: "cli",
+        form: "cli:HOST/USER",
+        parts: &[2, 3],
+        person: Some(1),
+        client: None,
+        each_person: false,
+    };
     let address: Address = "cli:laptop/a%2Fda".parse().unwrap();
     assert_eq!(host_first.check(&address), Ok(()));
     assert_eq!((host_first.person_of(&address), host_first.client_of(&address)), (Some("a/da"), None));

@@ -86,7 +86,8 @@ impl Weather {
 
     /// The word of the limits on a message before anybody has looked whether it is there already.
     async fn limits_first(&self, by: &Principal, new: &NewMessage) -> Result<Option<Rejection>, StoreError> {
-        let Found::Open(session) = self.inner.find(by.org, new.to.clone()).await?.found else {
+        let Found::Open(session) = self.inner.find(by.org, space_of(by, new), new.to.clone()).await?.found
+        else {
             return Ok(None);
         };
         let row = self.inner.session(session).await?;
@@ -168,7 +169,7 @@ impl Weather {
     }
 
     async fn other_session(&self, by: &Principal, new: &NewMessage) -> Result<Option<SessionId>, StoreError> {
-        let own = match self.inner.find(by.org, new.to.clone()).await?.found {
+        let own = match self.inner.find(by.org, space_of(by, new), new.to.clone()).await?.found {
             Found::Open(session) => Some(session),
             Found::Ended(..) | Found::Nothing => None,
         };
@@ -180,11 +181,12 @@ impl Weather {
 
     /// The receipt of a message that nobody keeps; none if it would not have been taken now.
     async fn unkept(&self, by: &Principal, new: &NewMessage) -> Result<Option<Accepted>, StoreError> {
-        let session = match (self.inner.find(by.org, new.to.clone()).await?.found, &new.fresh) {
-            (Found::Open(session), _) => Some((session, false)),
-            (_, Some(fresh)) => Some((fresh.session, true)),
-            (_, None) => None,
-        };
+        let session =
+            match (self.inner.find(by.org, space_of(by, new), new.to.clone()).await?.found, &new.fresh) {
+                (Found::Open(session), _) => Some((session, false)),
+                (_, Some(fresh)) => Some((fresh.session, true)),
+                (_, None) => None,
+            };
         let (message, if_new_ignored, previous, at) = (new.message, false, None, new.trail.at);
         Ok(session.map(|(session, created)| Accepted {
             message,
@@ -310,4 +312,10 @@ fn apply_stale(fact: &mut NewFact) {
 
 fn nothing(turn: Turn) -> Entry {
     Entry::Story { turn, kind: "notice".to_owned(), body: bytes::Bytes::from_static(b"{}") }
+}
+
+/// Whose own address a message goes to.
+fn space_of(by: &Principal, new: &NewMessage) -> Option<kernel::PersonId> {
+    let To::Conversation(address) = &new.to else { return None };
+    kernel::address_space(by, kernel::DoorAddress { address, schemes: new.schemes })
 }

@@ -153,7 +153,7 @@ async fn sessions_keys_grants_and_sign_ins_are_kept() {
     let again = (std::sync::Arc::new(host), next(session(1), 1).1);
     assert!(matches!(accept(&store, again).await.unwrap(), WriteOutcome::Repeated(_)));
     said(&store, next(session(1), 2)).await.unwrap();
-    assert!(store.find(ORG, To::Session(session(2))).await.unwrap().record.is_some());
+    assert!(store.find(ORG, None, To::Session(session(2))).await.unwrap().record.is_some());
     let account = store.account(ORG, PERSON, "claude".into()).await.unwrap().unwrap();
     assert_eq!((account.names, &account.sealed[..]), (vec!["A_KEY".to_owned()], &b"\x5e\xa1\xed"[..]));
 }

@@ -55,8 +55,14 @@ pub(crate) fn message(number: u64) -> MessageId {
     MessageId::from_bits(0x3e5 << 64 | u128::from(number))
 }
 
-const SCHEMES: &[Scheme] =
-    &[Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) }];
+const SCHEMES: &[Scheme] = &[Scheme {
+    name: "api",
+    form: "api:CLIENT/KEY",
+    parts: &[2],
+    person: None,
+    client: Some(0),
+    each_person: false,
+}];
 
 fn wish(number: u64, to: To) -> NewMessage {
     let key = Key { verb: "say", key: format!("key-{number}"), hash: [number as u8; 32], expires: None };

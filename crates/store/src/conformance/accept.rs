@@ -5,7 +5,7 @@ use super::story::*;
 use crate::*;
 use kernel::{
     Address, Denied, EndWhy, Epoch, Fact, Found, Grant, Grantee, Moment, Number, Principal, Right, Rights,
-    Role, Scheme, To,
+    Role, Scheme, SessionId, To,
 };
 
 pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture>() {
@@ -375,7 +375,7 @@ pub async fn one_address_in_two_orgs_is_two_conversations<F: Fixture>() {
 pub async fn find_tells_open_from_ended_from_nothing<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
-    let found = async |to| store.find(me().org, to).await.unwrap();
+    let found = async |to| store.find(me().org, None, to).await.unwrap();
     let nothing = Finding { found: Found::Nothing, record: None };
     assert_eq!(found(conversation("a")).await, nothing);
     assert_eq!(found(To::Session(ses(1))).await, nothing);
@@ -400,7 +400,7 @@ pub async fn find_does_not_look_into_other_orgs<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
     for to in [conversation("a"), To::Session(ses(1))] {
-        let finding = on.store().find(stranger().org, to).await.unwrap();
+        let finding = on.store().find(stranger().org, None, to).await.unwrap();
         assert_eq!(finding, Finding { found: Found::Nothing, record: None });
     }
 }
@@ -417,8 +417,14 @@ pub async fn an_address_of_somebody_else_is_not_used<F: Fixture>() {
 /// Each door has schemes of its own. What belongs to another one is closed to whoever comes through this one, also if it is
 /// bound to a session of theirs: to be spoken to, bound, moved and answered to.
 pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() {
-    const CHAT: &[Scheme] =
-        &[Scheme { name: "chat", form: "chat:ROOM", parts: &[1], person: None, client: None }];
+    const CHAT: &[Scheme] = &[Scheme {
+        name: "chat",
+        form: "chat:ROOM",
+        parts: &[1],
+        person: None,
+        client: None,
+        each_person: false,
+    }];
     let on = peopled::<F>().await;
     let (store, room) = (on.store(), "chat:kitchen".parse::<Address>().unwrap());
     let used = || no::<Accepted>(Rejection::Denied(Denied::AddressNotYours));
@@ -452,6 +458,80 @@ pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() 
     let codes: Vec<_> = acted(store).await.into_iter().filter_map(|row| row.refused).collect();
     assert_eq!(codes, ["address_not_yours"; 5], "each refusal is in the audit");
     assert_eq!(acts(store).await, before + 8);
+}
+
+fn own() -> Address {
+    "own:a".parse().expect("an address")
+}
+
+/// The session that somebody's own address is bound to.
+async fn own_of(store: &dyn Store, by: &Principal) -> Option<SessionId> {
+    let rows = store.bindings(Seer::of(by), None, ALL).await.unwrap();
+    let theirs: Vec<_> = rows.into_iter().filter(|row| row.address == own()).map(|row| row.session).collect();
+    assert!(theirs.len() < 2, "each of them has one");
+    let finding = store.find(by.org, Some(by.person), To::Conversation(own())).await.unwrap();
+    let found = match finding.found {
+        kernel::Found::Open(session) => Some(session),
+        kernel::Found::Ended(..) | kernel::Found::Nothing => None,
+    };
+    assert_eq!(theirs.first().copied(), found);
+    found
+}
+
+/// Law 6: the same words of two people are two conversations, and neither learns of the other.
+pub async fn an_address_that_each_person_has_for_themselves_meets_nobody_elses<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let to = || To::Conversation(own());
+    let mine = say(store, &me(), to(), line(1)).await;
+    assert_eq!((mine.session, mine.created), (ses(1), true));
+    // Not even somebody who may do everything with my session meets it by these words.
+    share(store, ses(1), &friend(), Some(Grant::Manage)).await;
+    let theirs = say(store, &friend(), to(), line(2)).await;
+    assert_eq!((theirs.session, theirs.created, theirs.previous), (ses(2), true, None));
+    assert_eq!((own_of(store, &me()).await, own_of(store, &friend()).await), (Some(ses(1)), Some(ses(2))));
+    for (by, n, session) in [(me(), 3, ses(1)), (friend(), 4, ses(2))] {
+        assert_eq!(say(store, &by, to(), line(n)).await.session, session, "{}", by.handle);
+    }
+    // What is made or moved is bound among one's own.
+    let bind = create_of("make", fresh_session(5, Some(own())));
+    assert_eq!(create(store, &me(), bind).await, no(Rejection::Changed), "I have one");
+    let moving =
+        Rebind { address: own(), to: ses(1), key: None, trail: trail("rebind", 3_000), schemes: SCHEMES };
+    assert_eq!(store.rebind(arc(&friend()), moving).await.unwrap(), WriteOutcome::Done(()));
+    assert_eq!((own_of(store, &me()).await, own_of(store, &friend()).await), (Some(ses(1)), Some(ses(1))));
+    // What has ended is one's own past only.
+    let on = on.reopen().await;
+    let store = on.store();
+    write(store, ses(1), vec![opened(), refused(1), refused(3), ended()]).await;
+    assert_eq!((own_of(store, &me()).await, own_of(store, &friend()).await), (None, None));
+    let next = say(store, &stranger(), to(), line(6)).await;
+    assert_eq!((next.created, next.previous), (true, None));
+    let next = say(store, &me(), to(), line(7)).await;
+    assert_eq!((next.created, next.previous), (true, Some((ses(1), EndWhy::Asked))));
+}
+
+pub async fn an_address_of_ones_own_stays_ones_own_when_its_session_is_handed_over<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for (by, n) in [(me(), 1), (friend(), 2)] {
+        say(store, &by, To::Conversation(own()), line(n)).await;
+    }
+    // One that is everybody's goes along.
+    let shared = Rebind {
+        address: address("a"),
+        to: ses(1),
+        key: None,
+        trail: trail("rebind", 3_000),
+        schemes: SCHEMES,
+    };
+    assert_eq!(store.rebind(arc(&me()), shared).await.unwrap(), WriteOutcome::Done(()));
+    hand_over(store, ses(1), &me(), &friend()).await;
+    assert_eq!((own_of(store, &me()).await, own_of(store, &friend()).await), (None, Some(ses(2))));
+    assert_eq!(bound(store, &friend(), "a").await, Some(ses(1)));
+    let on = on.reopen().await;
+    let next = say(on.store(), &me(), To::Conversation(own()), line(3)).await;
+    assert_eq!((next.session, next.created, next.previous), (ses(3), true, None), "I am not refused");
 }
 
 pub async fn a_session_of_another_org_is_not_found<F: Fixture>() {

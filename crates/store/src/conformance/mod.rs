@@ -102,6 +102,8 @@ macro_rules! conformance {
             an_address_of_somebody_else_is_not_used,
             an_address_of_another_door_is_neither_used_nor_bound,
             a_session_of_another_org_is_not_found,
+            an_address_that_each_person_has_for_themselves_meets_nobody_elses,
+            an_address_of_ones_own_stays_ones_own_when_its_session_is_handed_over,
             a_previous_session_is_told_only_to_whom_it_may_be_shown,
             a_session_is_made_of_what_is_theirs_to_choose,
             a_conversation_whose_session_has_ended_gets_a_new_one_and_is_told,

@@ -157,11 +157,47 @@ pub(super) fn audit_of(org: OrgId) -> AuditQuery {
 
 /// The schemes that the doors of these stories own.
 pub(super) const SCHEMES: &[Scheme] = &[
-    Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
-    Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
-    Scheme { name: "cli", form: "cli:HOST/USER/DIR", parts: &[3], person: Some(1), client: None },
-    Scheme { name: "slack", form: "slack:TEAM/CHANNEL/THREAD", parts: &[3], person: None, client: None },
-    Scheme { name: "schedule", form: "schedule:NAME", parts: &[1], person: None, client: None },
+    Scheme {
+        name: "api",
+        form: "api:CLIENT/KEY",
+        parts: &[2],
+        person: None,
+        client: Some(0),
+        each_person: false,
+    },
+    Scheme { name: "own", form: "own:KEY", parts: &[1], person: None, client: None, each_person: true },
+    Scheme {
+        name: "web",
+        form: "web:USER/CHAT",
+        parts: &[2],
+        person: Some(0),
+        client: None,
+        each_person: false,
+    },
+    Scheme {
+        name: "cli",
+        form: "cli:HOST/USER/DIR",
+        parts: &[3],
+        person: Some(1),
+        client: None,
+        each_person: false,
+    },
+    Scheme {
+        name: "slack",
+        form: "slack:TEAM/CHANNEL/THREAD",
+        parts: &[3],
+        person: None,
+        client: None,
+        each_person: false,
+    },
+    Scheme {
+        name: "schedule",
+        form: "schedule:NAME",
+        parts: &[1],
+        person: None,
+        client: None,
+        each_person: false,
+    },
 ];
 
 pub(super) fn msg(n: u32) -> MessageId {

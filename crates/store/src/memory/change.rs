@@ -226,7 +226,11 @@ impl PeopleTx for Contents {
             }
             PeopleWrite::DropGrantsTo { org, to } => self.drop_grants_to(org, to),
             PeopleWrite::DropGrantsOn(session) => self.drop_grants_on(session),
-            PeopleWrite::Owner { session, to } => self.set_owner(session, to),
+            PeopleWrite::Owner { session, to } => {
+                self.set_owner(session, to);
+                // An address of somebody's own stays theirs, and means this session no more.
+                self.bound.retain(|(_, _, whose), row| whose.is_none() || row.session != session);
+            }
             PeopleWrite::TellOwner { session, to, at } => {
                 self.put_into_inbox(session, at, InboxItem::HandOver { to });
             }

@@ -34,14 +34,17 @@ pub struct Snapshot {
     pub audit: Vec<AuditRow>,
 }
 
+/// Org, address, and whose own it is; none is everybody's.
+pub(super) type Place = (OrgId, String, Option<PersonId>);
+
 pub(super) struct Contents {
     pub(super) node: NodeRow,
     pub(super) sessions: BTreeMap<SessionId, Kept>,
     pub(super) messages: BTreeMap<MessageId, MessageRow>,
     /// The open bindings; the address as its text, so that pages have the same order everywhere.
-    pub(super) bound: BTreeMap<(OrgId, String), BindingRow>,
+    pub(super) bound: BTreeMap<Place, BindingRow>,
     /// The session that ended last while it was bound to this address.
-    pub(super) bound_before: BTreeMap<(OrgId, String), SessionId>,
+    pub(super) bound_before: BTreeMap<Place, SessionId>,
     pub(super) keys: BTreeMap<(OrgId, PersonId, &'static str, String), Remembered>,
     /// Words of edits that the keeper has not judged yet.
     pub(super) edits: BTreeMap<RequestId, (MessageId, Bytes)>,
@@ -199,7 +202,7 @@ impl Contents {
             facts: each().map(|(id, kept)| (*id, kept.facts.clone())).collect(),
             inbox: each().map(|(id, kept)| (*id, kept.inbox.values().cloned().collect())).collect(),
             receipts: self.messages.keys().filter_map(|id| Some((*id, self.receipt(*id)?))).collect(),
-            bindings: self.bound.iter().map(|((org, _), row)| (*org, row.clone())).collect(),
+            bindings: self.bound.iter().map(|((org, ..), row)| (*org, row.clone())).collect(),
             claims: self.claims.clone(),
             wakes: each().filter_map(|(id, kept)| Some((*id, kept.wake_at?))).collect(),
             verdicts: self.verdicts.clone(),

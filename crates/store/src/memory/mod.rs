@@ -172,8 +172,8 @@ impl Log for MemoryStore {
 }
 
 impl Views for MemoryStore {
-    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
-        self.step(move |contents| contents.find(org, &to))
+    fn find(&self, org: OrgId, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
+        self.step(move |contents| contents.find(org, whose, &to))
     }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.step(move |contents| contents.session(session))

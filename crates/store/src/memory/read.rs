@@ -3,7 +3,8 @@
 use super::contents::{Contents, Kept};
 use crate::*;
 use kernel::{
-    Address, ApprovalId, Claim, MessageId, Number, OrgId, Principal, Record, SessionId, Turn, grant_of,
+    Address, ApprovalId, Claim, MessageId, Number, OrgId, PersonId, Principal, Record, SessionId, Turn,
+    grant_of,
 };
 use std::cmp::Reverse;
 
@@ -142,8 +143,10 @@ impl Contents {
 
     pub(super) fn bindings(&self, by: &Seer, after: Option<&Address>, limit: usize) -> Vec<BindingRow> {
         let after = after.map(Address::to_string);
-        let ours = self.bound.iter().filter(|((owner, _), _)| *owner == by.org);
-        let later = ours.filter(|((_, address), _)| after.as_ref().is_none_or(|after| address > after));
+        // What others have for themselves is none of theirs, whatever session it is bound to.
+        let theirs = |whose: &Option<PersonId>| whose.is_none_or(|whose| whose == by.person);
+        let ours = self.bound.iter().filter(|((org, _, whose), _)| *org == by.org && theirs(whose));
+        let later = ours.filter(|((_, address, _), _)| after.as_ref().is_none_or(|after| address > after));
         let sees = |session| self.sessions.get(session).is_some_and(|kept| kept.is_seen_by(by));
         let seen = later.filter(|(_, row)| sees(&row.session));
         seen.take(limit).map(|(_, row)| row.clone()).collect()

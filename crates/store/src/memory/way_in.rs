@@ -7,8 +7,8 @@ use crate::plan::{
 };
 use crate::*;
 use kernel::{
-    Address, Grantee, MessageId, Moment, Named, OrgId, PersonId, Principal, Record, Request, SessionId,
-    Subject, Term, To,
+    Address, DoorAddress, Grantee, MessageId, Moment, Named, OrgId, PersonId, Principal, Record, Request,
+    Scheme, SessionId, Subject, Term, To, address_space,
 };
 use std::collections::BTreeMap;
 
@@ -48,7 +48,11 @@ impl WriteTx for Contents {
         let key = self.row_of(by, new.key.as_ref());
         let said = key.and_then(|row| self.messages.get(&MessageId::from_bits(row.made)));
         let before = said.map(|said| said.accepted.clone());
-        let found = self.meant_by(by.org, &new.to).and_then(|session| self.seen_session(session));
+        let whose = match &new.to {
+            To::Conversation(address) => address_space(by, DoorAddress { address, schemes: new.schemes }),
+            To::Session(_) | To::New => None,
+        };
+        let found = self.meant_by(by.org, whose, &new.to).and_then(|session| self.seen_session(session));
         let room = new.fresh.is_some().then(|| self.room(by));
         Ok(SaySeen { asker: self.read_asker(by)?, key, before, found, room })
     }
@@ -58,7 +62,7 @@ impl WriteTx for Contents {
         Ok(MakeSeen {
             asker: self.read_asker(by)?,
             key: self.row_of(by, new.key.as_ref()),
-            bound: new.session.bind.as_ref().and_then(|address| self.bound_to(by.org, address)),
+            bound: new.session.bind.as_ref().and_then(|address| self.bound_to(by, address, new.schemes)),
             origin,
             named: new.past.as_ref().map(|past| self.named(by.org, past.import.id)).unwrap_or_default(),
             room: self.room(by),
@@ -83,7 +87,8 @@ impl WriteTx for Contents {
     }
 
     fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, StoreError> {
-        let bound = self.bound_to(by.org, &new.address).and_then(|session| self.seen_session(session));
+        let bound =
+            self.bound_to(by, &new.address, new.schemes).and_then(|session| self.seen_session(session));
         let to = self.seen_session(new.to);
         Ok(RebindSeen { asker: self.read_asker(by)?, key: self.row_of(by, new.key.as_ref()), bound, to })
     }
@@ -119,24 +124,26 @@ impl Contents {
         Some(SessionSeen { record, ended, epoch: epoch_of(kept), pending: self.pending(session) })
     }
 
-    fn bound_to(&self, org: OrgId, address: &Address) -> Option<SessionId> {
-        self.bound.get(&(org, address.to_string())).map(|binding| binding.session)
+    fn bound_to(&self, by: &Principal, address: &Address, schemes: &[Scheme]) -> Option<SessionId> {
+        let whose = address_space(by, DoorAddress { address, schemes });
+        self.bound.get(&(by.org, address.to_string(), whose)).map(|binding| binding.session)
     }
 
     /// The session that was named, that the conversation is bound to, or that ended last while it was.
-    fn meant_by(&self, org: OrgId, to: &To) -> Option<SessionId> {
+    fn meant_by(&self, org: OrgId, whose: Option<PersonId>, to: &To) -> Option<SessionId> {
         match to {
             To::Session(session) => Some(*session),
             To::Conversation(address) => {
-                let before = || self.bound_before.get(&(org, address.to_string())).copied();
-                self.bound_to(org, address).or_else(before)
+                let place = (org, address.to_string(), whose);
+                let now = self.bound.get(&place).map(|binding| binding.session);
+                now.or_else(|| self.bound_before.get(&place).copied())
             }
             To::New => None,
         }
     }
 
-    pub(super) fn find(&self, org: OrgId, to: &To) -> Finding {
-        let seen = self.meant_by(org, to).and_then(|session| self.seen_session(session));
+    pub(super) fn find(&self, org: OrgId, whose: Option<PersonId>, to: &To) -> Finding {
+        let seen = self.meant_by(org, whose, to).and_then(|session| self.seen_session(session));
         let seen = seen.filter(|seen| seen.record.org == org);
         let found = seen.as_ref().map_or(kernel::Found::Nothing, SessionSeen::found);
         Finding { found, record: seen.map(|seen| seen.record) }
@@ -175,9 +182,9 @@ impl Contents {
     fn put_row(&mut self, write: Write) {
         match write {
             Write::Session(new) => self.put_session(*new),
-            Write::Bind { org, address, session, at, .. }
-            | Write::Rebind { org, address, session, at, .. } => {
-                let place = (org, address.to_string());
+            Write::Bind { org, address, whose, session, at, .. }
+            | Write::Rebind { org, address, whose, session, at, .. } => {
+                let place = (org, address.to_string(), whose);
                 self.bound.insert(place, BindingRow { address, session, since: at });
             }
             Write::Message(new) => self.put_message(*new),

@@ -56,7 +56,7 @@ fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>,
     // What was said elsewhere was not said to everybody here.
     let shared = counted.settings.share_new.filter(|_| past.is_none());
     let mut writes = Vec::with_capacity(5);
-    writes.extend(Write::session(now, fresh, pending, shared, at));
+    writes.extend(Write::session(now, fresh, schemes, pending, shared, at));
     writes.push(match past {
         Some(past) => Write::Past { session, by: now.person, org: now.org, past: Box::new(past), at },
         None => Write::Inbox { session, at, item: Box::new(InboxItem::Wake) },

@@ -2,7 +2,7 @@
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, SessionSeen, Write, asker, planned};
 use crate::{AuditSubject, Rebind, Rejection};
-use kernel::{Act, DoorAddress, Principal, authorize, authorize_address};
+use kernel::{Act, DoorAddress, Principal, address_space, authorize, authorize_address};
 
 /// The rows that another binding is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,9 @@ fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rej
     let Rebind { address, to, key, trail, schemes } = new;
     let denied = |denied| Rejection::denied(denied, "session");
     let now = asker(&seen.asker, by, trail.at)?;
-    authorize_address(now, DoorAddress { address: &address, schemes }).map_err(denied)?;
+    let brought = DoorAddress { address: &address, schemes };
+    authorize_address(now, brought).map_err(denied)?;
+    let whose = address_space(now, brought);
     // Taking a conversation away from a session needs the right to rule that session, too.
     if let Some(bound) = &seen.bound {
         authorize(now, Act::Manage, &bound.record, ()).map_err(denied)?;
@@ -51,8 +53,8 @@ fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rej
     match &seen.bound {
         Some(bound) if bound.record.session == to => {}
         // A conversation has one row for as long as it is bound at all; who had it before and goes on is no past of it.
-        Some(_) => writes.push(Write::Rebind { org, address, session: to, owner, at }),
-        None => writes.push(Write::Bind { org, address, session: to, owner, at }),
+        Some(_) => writes.push(Write::Rebind { org, address, whose, session: to, owner, at }),
+        None => writes.push(Write::Bind { org, address, whose, session: to, owner, at }),
     }
     writes.extend(Write::key(now, key, to.bits(), at));
     writes.push(Write::Audit(AuditWrite::done(now, about, trail)));

@@ -115,7 +115,7 @@ fn into_new(
     let counted = room(seen.room.as_ref(), &fresh)?;
     let session = fresh.session;
     let mut writes = Vec::with_capacity(5);
-    writes.extend(Write::session(now, fresh, 0, counted.settings.share_new, new.trail.at));
+    writes.extend(Write::session(now, fresh, new.schemes, 0, counted.settings.share_new, new.trail.at));
     let (writes, accepted) = message(now, session, Some(previous), false, new, writes);
     Ok(Plan::done(&allowed, writes, accepted))
 }

@@ -3,8 +3,8 @@
 use crate::{Accepted, AuditSubject, InboxItem, Key, NewSession, Outgoing, Past, Resolved, Trail};
 use bytes::Bytes;
 use kernel::{
-    Address, Delivery, Epoch, Grant, Moment, NewWorktree, OrgId, Origin, PersonId, Principal, Request,
-    RequestId, Scope, SessionId,
+    Address, Delivery, DoorAddress, Epoch, Grant, Moment, NewWorktree, OrgId, Origin, PersonId, Principal,
+    Request, RequestId, Scheme, Scope, SessionId, address_space,
 };
 
 /// One of the rows that a plan writes, with those that cannot be without it.
@@ -13,9 +13,24 @@ pub enum Write {
     /// A session, counted among the open ones of its owner and of the org.
     Session(Box<SessionWrite>),
     /// A binding of a conversation that has none.
-    Bind { org: OrgId, address: Address, session: SessionId, owner: PersonId, at: Moment },
+    /// `whose` has the address for themselves; none is everybody.
+    Bind {
+        org: OrgId,
+        address: Address,
+        whose: Option<PersonId>,
+        session: SessionId,
+        owner: PersonId,
+        at: Moment,
+    },
     /// Another session for a conversation that is bound.
-    Rebind { org: OrgId, address: Address, session: SessionId, owner: PersonId, at: Moment },
+    Rebind {
+        org: OrgId,
+        address: Address,
+        whose: Option<PersonId>,
+        session: SessionId,
+        owner: PersonId,
+        at: Moment,
+    },
     /// A message with its words, its row in the inbox, and its place among the unfinished ones of its session.
     Message(Box<MessageWrite>),
     /// A request with its row in the inbox. An edit's words are kept apart under its id.
@@ -111,13 +126,17 @@ impl Write {
     pub(super) fn session(
         by: &Principal,
         fresh: NewSession,
+        schemes: &[Scheme],
         pending: u32,
         shared: Option<Grant>,
         at: Moment,
-    ) -> impl Iterator<Item = Self> {
+    ) -> impl Iterator<Item = Self> + use<> {
         let NewSession { session, scope, origin, enter, title, bind, .. } = fresh;
         let (org, owner) = (by.org, by.person);
-        let bind = bind.map(|address| Self::Bind { org, address, session, owner, at });
+        let bind = bind.map(|address| {
+            let whose = address_space(by, DoorAddress { address: &address, schemes });
+            Self::Bind { org, address, whose, session, owner, at }
+        });
         let row = SessionWrite { session, org, owner, scope, origin, enter, title, pending, shared, at };
         [Self::Session(Box::new(row))].into_iter().chain(bind)
     }

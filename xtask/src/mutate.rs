@@ -365,6 +365,30 @@ const BREAKS: &[Break] = &[
         becomes: "{ let _ = spent; token.into_iter().collect() }",
     },
     Break {
+        rule: "a link ends with the token that it was made with",
+        file: PLAN,
+        was: "ends.map_or(link.expires, |ends| ends.min(link.expires))",
+        becomes: "{ let _ = ends; link.expires }",
+    },
+    Break {
+        rule: "a link is revoked with the token that it was made with",
+        file: PLAN,
+        was: "LinksToDrop::MadeWith(*token)",
+        becomes: "LinksToDrop::MadeWith(TokenId::from_bits(token.bits() ^ 1))",
+    },
+    Break {
+        rule: "who comes in by a link ends with the token that it was made with",
+        file: SIGN_IN,
+        was: "made_with(maker, token.row(link.person, now))",
+        becomes: "{ let _ = maker; token.row(link.person, now) }",
+    },
+    Break {
+        rule: "who came in by what a token made makes nothing that outlasts it",
+        file: PLAN,
+        was: "| Purpose::Turn => maker.parent,",
+        becomes: "| Purpose::Turn => None,",
+    },
+    Break {
         rule: "a machine's credential replaces the one before",
         file: SIGN_IN,
         was: "drop(TokensToDrop::Purpose { person, purpose }),\n",

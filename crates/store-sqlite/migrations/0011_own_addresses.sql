@@ -7,3 +7,7 @@ DROP INDEX bindings_open;
 DROP INDEX bindings_past;
 CREATE UNIQUE INDEX bindings_open ON bindings (org, address, whose) WHERE until IS NULL;
 CREATE INDEX bindings_past        ON bindings (org, address, whose, bid) WHERE until IS NOT NULL;
+
+-- A link that was made with a token goes with it.
+ALTER TABLE links ADD COLUMN parent BLOB;
+CREATE INDEX links_made_with ON links (parent) WHERE parent IS NOT NULL;

@@ -91,6 +91,11 @@ impl PeopleTx for SqliteTx {
         Ok(person.map(|person| TokenHolder { person, purpose: row.purpose }))
     }
 
+    fn tokens_of(&mut self, person: PersonId) -> Read<Vec<TokenId>> {
+        let Some(pid) = pid_of(self.db(), person)? else { return Ok(Vec::new()) };
+        ids(self.db(), tokens::IDS_OF_PERSON, params![pid])
+    }
+
     fn made_with(&mut self, token: TokenId) -> Read<Vec<TokenId>> {
         ids(self.db(), tokens::MADE_WITH, params![token.stored()])
     }
@@ -208,7 +213,7 @@ impl PeopleTx for SqliteTx {
                 let row = params![pid(self, person)?, issuer];
                 run(self, "DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", row)
             }
-            PeopleWrite::Link { person, link } => tokens::put_link(self, person, &link),
+            PeopleWrite::Link { person, link, parent } => tokens::put_link(self, person, &link, parent),
             PeopleWrite::DropLinks(links) => drop_links(self, links),
             PeopleWrite::Token(token) => {
                 let pid = pid(self, token.person)?;
@@ -385,6 +390,7 @@ fn drop_links(tx: &SqliteTx, links: LinksToDrop) -> Read<()> {
     match links {
         LinksToDrop::One(hash) => run(tx, "DELETE FROM links WHERE hash = ?1", params![hash]),
         LinksToDrop::Of(person) => run(tx, "DELETE FROM links WHERE pid = ?1", params![pid(tx, person)?]),
+        LinksToDrop::MadeWith(token) => run(tx, tokens::DROP_LINKS_MADE_WITH, params![token.stored()]),
         LinksToDrop::Expired(at) => run(tx, tokens::CLEAR_LINKS, params![int(at.0)]),
     }
 }

@@ -90,6 +90,8 @@ fn statements() -> Vec<(String, &'static str)> {
         (token_sql(tokens::BY_ID), "PRIMARY KEY"),
         (token_sql(tokens::OF_PERSON), "tokens_of_person"),
         (tokens::MADE_WITH.into(), "tokens_made_with"),
+        (tokens::IDS_OF_PERSON.into(), "tokens_of_person"),
+        (tokens::DROP_LINKS_MADE_WITH.into(), "links_made_with"),
         (tokens::UNDER_WAY.into(), "messages_turn"),
         (tokens::LINK.into(), "PRIMARY KEY"),
         (tokens::IDENTITY.into(), "PRIMARY KEY"),

@@ -188,27 +188,38 @@ pub(crate) fn touch_tokens(tx: &mut SqliteTx, used: &[(TokenId, Moment)]) -> Res
     Ok(())
 }
 
-pub(crate) fn put_link(tx: &SqliteTx, person: PersonId, link: &NewLink) -> Result<(), SqliteError> {
+pub(crate) fn put_link(
+    tx: &SqliteTx,
+    person: PersonId,
+    link: &NewLink,
+    parent: Option<TokenId>,
+) -> Result<(), SqliteError> {
     tx.run(
-        "INSERT OR REPLACE INTO links (hash, pid, expires)
-         SELECT ?2, pid, ?3 FROM persons WHERE person = ?1 AND handle IS NOT NULL",
-        params![person.stored(), link.hash, int(link.expires.0)],
+        "INSERT OR REPLACE INTO links (hash, pid, expires, parent)
+         SELECT ?2, pid, ?3, ?4 FROM persons WHERE person = ?1 AND handle IS NOT NULL",
+        params![person.stored(), link.hash, int(link.expires.0), parent.map(Id::stored)],
     )
     .map(drop)
 }
 
-pub(crate) const LINK: &str = "SELECT pid, expires FROM links WHERE hash = ?1";
+pub(crate) const LINK: &str = "SELECT pid, expires, parent FROM links WHERE hash = ?1";
+pub(crate) const DROP_LINKS_MADE_WITH: &str = "DELETE FROM links WHERE parent IS NOT NULL AND parent = ?1";
+pub(crate) const IDS_OF_PERSON: &str = "SELECT token FROM tokens WHERE pid = ?1";
 
 /// A link, and whoever it would let in.
 pub(crate) fn link_state(
     db: &Connection,
     hash: [u8; 32],
 ) -> Result<Option<(LinkState, LoginRow)>, SqliteError> {
-    let read = |row: &Row<'_>| Ok((row.get::<_, Pid>(0)?, Columns(row).moment(1)?));
-    let Some((pid, expires)) = view::read_all(db, LINK, params![hash], read)?.pop() else { return Ok(None) };
+    let read = |row: &Row<'_>| {
+        let columns = Columns(row);
+        Ok((row.get::<_, Pid>(0)?, columns.moment(1)?, columns.id_maybe(2)?))
+    };
+    let found = view::read_all(db, LINK, params![hash], read)?.pop();
+    let Some((pid, expires, parent)) = found else { return Ok(None) };
     let Some(somebody) = whose(db, pid)? else { return Ok(None) };
     let (person, is_disabled) = (somebody.row.person, somebody.is_disabled());
-    Ok(Some((LinkState { person, expires, is_disabled }, somebody.login())))
+    Ok(Some((LinkState { person, expires, is_disabled, parent }, somebody.login())))
 }
 
 pub(crate) fn link(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<LoginRow>, SqliteError> {

@@ -50,6 +50,8 @@ pub trait PeopleTx {
     /// The number of the org's rules whose time is not over.
     fn rules_in_force(&mut self, org: OrgId, now: Moment) -> Result<u32, Self::Error>;
     fn token_holder(&mut self, org: OrgId, token: TokenId) -> Result<Option<TokenHolder>, Self::Error>;
+    /// Every credential of somebody, in any order.
+    fn tokens_of(&mut self, person: PersonId) -> Result<Vec<TokenId>, Self::Error>;
     /// The tokens that were made with this one, in the order of their ids; not those that were made with these.
     fn made_with(&mut self, token: TokenId) -> Result<Vec<TokenId>, Self::Error>;
     /// The number of owners who can come in.
@@ -210,16 +212,19 @@ fn read<X: PeopleTx>(
     }
     if let Some(token) = reads.token {
         rows.token = tx.token_holder(org, token)?;
-        rows.made_with = all_made_with(tx, token)?;
+        rows.made_with = all_made_with(tx, &[token])?;
+    }
+    // Of somebody who is not of the org there are none.
+    if let Some(person) = reads.tokens_of.filter(|_| rows.person.is_some()) {
+        rows.tokens = tx.tokens_of(person)?;
+        rows.tokens.sort_unstable();
+        rows.made_with = all_made_with(tx, &rows.tokens)?;
+        rows.made_with.retain(|token| !rows.tokens.contains(token));
     }
     if reads.own_credential
         && let Some(token) = by.credential
     {
-        let own = |(row, _): (TokenRow, CredentialState)| {
-            let TokenRow { token, purpose, expires, .. } = row;
-            OwnCredential { token, purpose, expires }
-        };
-        rows.own_credential = tx.credential(token)?.map(own);
+        rows.own_credential = own_credential(tx, token)?;
     }
     if reads.owners {
         rows.owners = tx.active_owners(org)?;
@@ -258,9 +263,20 @@ fn owned_by<X: PeopleTx>(
     Ok(owned)
 }
 
-/// Every token that goes with this one. There is no circle in it: each was made with one that was there before.
-fn all_made_with<X: PeopleTx>(tx: &mut X, token: TokenId) -> Result<Vec<TokenId>, X::Error> {
-    let mut all = tx.made_with(token)?;
+fn own_credential<X: PeopleTx>(tx: &mut X, token: TokenId) -> Result<Option<OwnCredential>, X::Error> {
+    let own = |(row, _): (TokenRow, CredentialState)| {
+        let TokenRow { token, purpose, expires, parent, .. } = row;
+        OwnCredential { token, purpose, expires, parent }
+    };
+    Ok(tx.credential(token)?.map(own))
+}
+
+/// Every token that goes with these. There is no circle in it: each was made with one that was there before.
+fn all_made_with<X: PeopleTx>(tx: &mut X, tokens: &[TokenId]) -> Result<Vec<TokenId>, X::Error> {
+    let mut all = Vec::new();
+    for token in tokens {
+        all.extend(tx.made_with(*token)?);
+    }
     let mut next = 0;
     while let Some(token) = all.get(next).copied() {
         all.extend(tx.made_with(token)?);
@@ -388,7 +404,8 @@ pub fn spend_link<X: PeopleTx>(
 ) -> Result<Option<LoginRow>, X::Error> {
     let Some((link, login)) = tx.link_state(hash)? else { return Ok(None) };
     let about = AuditSubject::default().and(token.as_ref().map(|token| token.token));
-    let Some(writes) = people::spend_link(link, hash, token, trail.at) else { return Ok(None) };
+    let maker = link.parent.map_or(Ok(None), |token| own_credential(tx, token))?;
+    let Some(writes) = people::spend_link(link, hash, token, maker, trail.at) else { return Ok(None) };
     write_all(tx, writes)?;
     tx.audit_done(login.org, login.person, about, trail)?;
     Ok(Some(login))

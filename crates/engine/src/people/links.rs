@@ -3,7 +3,7 @@
 use super::Secret;
 use crate::{People, PeopleError, Trace};
 use kernel::{Moment, PersonId, Principal};
-use store::{LoginRow, NewLink, PeopleChange};
+use store::{LoginRow, NewLink, PeopleChange, Purpose};
 
 /// The time for which a link is good that somebody makes for themselves.
 const OWN_LINK_MS_MAX: u64 = 10 * 60 * 1_000;
@@ -38,12 +38,21 @@ impl People {
             if person == by.person { self.new_link(OWN_LINK_MS_MAX) } else { self.new_link(INVITE_MS_MAX) };
         let change = PeopleChange::MakeLink { person, link };
         self.change(by, change, person.to_string(), &trace).await?.only_now()?;
-        Ok(secret)
+        self.as_made(by, secret).await
     }
 
     /// Whose link this is, without spending it; none if it lets nobody in any more.
     pub async fn look_at_link(&self, code: &str) -> Result<Option<LoginRow>, PeopleError> {
         Ok(self.ports.store.link(super::hash_of(code), self.ports.now()).await?)
+    }
+
+    /// A link that somebody has made, with its end: made with a token, it ends with that one at the latest.
+    pub(super) async fn as_made(&self, by: &Principal, made: LinkSecret) -> Result<LinkSecret, PeopleError> {
+        let own = self.ports.store.tokens(by.org, by.person).await?;
+        let own = own.into_iter().find(|view| Some(view.token) == by.credential);
+        let ends = own.filter(|view| view.purpose == Purpose::Api || view.parent.is_some());
+        let ends = ends.and_then(|view| view.expires).unwrap_or(made.expires);
+        Ok(LinkSecret { expires: made.expires.min(ends), ..made })
     }
 
     pub(super) fn new_invite(&self) -> (LinkSecret, NewLink) {

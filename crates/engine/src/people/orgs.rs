@@ -47,7 +47,7 @@ impl People {
         let made = wall.tell(self.change(by, change, body, &trace).await)?.only_now();
         self.note_refusal(by, "make_org", &trace, None, made).await?;
         let row = self.ports.store.org(id).await?.ok_or(AccessError::NotFound { what: "org" })?;
-        Ok((row, person, secret))
+        Ok((row, person, self.as_made(by, secret).await?))
     }
 
     fn new_org(&self, make: MakeOrg) -> Result<NewOrg, InvalidError> {

@@ -92,7 +92,7 @@ impl People {
         self.note_refusal(by, "add_person", &trace, None, added).await?;
         let row =
             self.ports.store.person(by.org, id).await?.ok_or(AccessError::NotFound { what: "person" })?;
-        Ok((row, secret))
+        Ok((row, self.as_made(by, secret).await?))
     }
 
     pub(super) fn new_person(&self, add: AddPerson) -> Result<NewPerson, InvalidError> {

@@ -67,12 +67,15 @@ impl People {
         trace: Trace,
     ) -> Result<Signed, PeopleError> {
         let (secret, row) = self.new_sign_in(PersonId::ENGINE, &at)?;
-        let (token, expires) = (row.token, row.expires);
+        let token = row.token;
         let trail = self.ports.trail("sign_in", &trace);
         let spent = self.ports.store.spend_link(super::hash_of(code), Some(row.into()), trail).await?;
         let Some(login) = spent else { return self.not_let_in(None, &trace).await };
         self.ports.audited();
         let LoginRow { org, person, handle, .. } = login;
+        // As it was made: by a link that was made with a token it may end earlier than is usual.
+        let made = self.ports.store.tokens(org, person).await?;
+        let expires = made.into_iter().find(|view| view.token == token).and_then(|view| view.expires);
         Ok(Signed { secret, token, org, person, handle, expires })
     }
 

@@ -264,6 +264,37 @@ async fn a_token_outlasts_neither_the_one_it_was_made_with_nor_its_revocation() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_link_made_with_a_token_lets_nobody_stay_after_it() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let end = world.engine.now().after_ms(60_000);
+    let make =
+        MakeToken { name: "ci".to_owned(), rights: Rights::ALL, expires: Expiry::At(end), client: None };
+    let (token, secret) = world.engine.people().make_token(&bob, make, trace(None)).await.unwrap();
+    let with_token = who(&world, secret.reveal()).await.unwrap();
+    let link = async |by: &kernel::Principal| {
+        world.engine.people().make_link(by, bob.person, trace(None)).await.unwrap()
+    };
+    let cli = || SignInFor { purpose: Purpose::Cli, name: None };
+    let come_in = async |code: &str| world.engine.people().sign_in_by_link(code, cli(), trace(None)).await;
+    let (made, kept, own) = (link(&with_token).await, link(&with_token).await, link(&bob).await);
+    assert_eq!(made.expires, end, "the answer says its true end");
+    assert!(own.expires > end);
+    let signed = come_in(made.reveal()).await.unwrap();
+    assert_eq!(signed.expires, Some(end));
+    let by = who(&world, signed.secret.reveal()).await.unwrap();
+    let longer = link(&by).await;
+    assert_eq!(longer.expires, end, "what they make is cut, too");
+    let stays = come_in(own.reveal()).await.unwrap();
+    world.engine.people().revoke_token(&bob, token.token, trace(None)).await.unwrap();
+    assert_eq!(world.engine.people().refreshed(&by).await, Err(AccessError::Unauthenticated.into()));
+    for gone in [&kept, &longer] {
+        assert_eq!(come_in(gone.reveal()).await.map(|_| ()), Err(PeopleError::WrongSignIn));
+    }
+    assert!(who(&world, stays.secret.reveal()).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_signs_out_is_out() {
     let world = World::new().await;
     let bob = world.let_in("bob", Role::Member).await;

@@ -2,11 +2,11 @@
 
 use super::may::{may_change, there};
 use super::{
-    ChangeRows, LinksToDrop, NewPerson, OfferRow, OffersToDrop, OwnCredential, PeopleChange, PeoplePlan,
-    PeopleRefusal, PeopleWrite, PersonState, Purpose, Resource, RootRow, RuleRow, SessionState, TokenRow,
-    TokensToDrop, Touched, may_ask, name_key,
+    ChangeRows, LinksToDrop, NewLink, NewPerson, OfferRow, OffersToDrop, OwnCredential, PeopleChange,
+    PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, Purpose, Resource, RootRow, RuleRow, SessionState,
+    TokenRow, TokensToDrop, Touched, may_ask, name_key,
 };
-use crate::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role};
+use crate::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role, TokenId};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,7 +30,7 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             is_walled(walled)?;
             is_free("name", rows.org_name)?;
             let mut writes = org_writes(org.org, org.name, org.owner.clone(), org.roots, false, at);
-            writes.push(PeopleWrite::Link { person: org.owner.person, link });
+            writes.push(link_made_with(rows.own_credential, org.owner.person, link));
             Ok(quiet(writes))
         }
         PeopleChange::Settings(settings) => Ok(quiet(vec![PeopleWrite::Settings { org, settings }])),
@@ -41,7 +41,7 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             let id = person.person;
             let person = kept_form(NewPerson { handle, ..person });
             let person = PeopleWrite::Person { org, person, is_host: false, at };
-            Ok(quiet(vec![person, PeopleWrite::Link { person: id, link }]))
+            Ok(quiet(vec![person, link_made_with(rows.own_credential, id, link)]))
         }
         PeopleChange::ChangePerson { person, name, email, role } => {
             let now = there(rows)?;
@@ -71,7 +71,10 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             let (tokens, links) = (TokensToDrop::Of(person), LinksToDrop::Of(person));
             let drop = [PeopleWrite::DropTokens(tokens), PeopleWrite::DropLinks(links)];
             let offers = PeopleWrite::DropOffers(OffersToDrop::Of(person));
-            Ok(about(person, [disabled].into_iter().chain(drop).chain([offers]).collect()))
+            // What others got by their tokens goes with them.
+            let along = along(&rows.tokens, &rows.made_with);
+            let writes = [disabled].into_iter().chain(drop).chain([offers]).chain(along).collect();
+            Ok(about(person, writes).taking_along(rows.made_with.clone()))
         }
         PeopleChange::Enable { person, walled } => {
             is_walled(walled)?;
@@ -83,7 +86,9 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             let drop = PeopleWrite::DropIdentity { person, issuer: issuer.clone() };
             Ok(about(person, vec![drop, PeopleWrite::Identity { person, issuer, subject }]))
         }
-        PeopleChange::MakeLink { person, link } => Ok(quiet(vec![PeopleWrite::Link { person, link }])),
+        PeopleChange::MakeLink { person, link } => {
+            Ok(quiet(vec![link_made_with(rows.own_credential, person, link)]))
+        }
         PeopleChange::MakeGroup { group, name } => {
             is_free("name", rows.group_name)?;
             Ok(quiet(vec![PeopleWrite::Group { org, group, name }]))
@@ -163,8 +168,8 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
         }
         PeopleChange::RevokeToken { token } => {
             let holder = rows.token.ok_or(PeopleRefusal::NotFound("token"))?.person.person;
-            let all = [token].into_iter().chain(rows.made_with.iter().copied());
-            let drops = all.map(|token| PeopleWrite::DropTokens(TokensToDrop::One(token))).collect();
+            let one = [PeopleWrite::DropTokens(TokensToDrop::One(token))];
+            let drops = one.into_iter().chain(along(&[token], &rows.made_with)).collect();
             Ok(about(holder, drops).taking_along(rows.made_with.clone()))
         }
         PeopleChange::AddRule(rule) => {
@@ -279,12 +284,34 @@ fn everywhere(who: Grantee) -> Touched {
     Touched { people: vec![who], within: None }
 }
 
-/// A token that was made with another one is no way to outlast it: it ends with it at the latest, and is revoked with it. What
-/// somebody makes who has signed in, or has the machine's own credential, stands for itself.
-fn made_with(maker: Option<OwnCredential>, row: TokenRow) -> TokenRow {
-    let Some(maker) = maker.filter(|maker| maker.purpose == Purpose::Api) else { return row };
+/// The token that something goes with: what was made with a token is no way to outlast it, it ends with it at the latest, and is
+/// revoked with it. What somebody makes who has signed in, or has the machine's own credential, stands for itself, unless they
+/// came in by what a token made.
+fn parent_of(maker: OwnCredential) -> Option<TokenId> {
+    match maker.purpose {
+        Purpose::Api => Some(maker.token),
+        Purpose::Machine | Purpose::Browser | Purpose::Cli | Purpose::Turn => maker.parent,
+    }
+}
+
+pub(super) fn made_with(maker: Option<OwnCredential>, row: TokenRow) -> TokenRow {
+    let Some((maker, parent)) = maker.and_then(|maker| Some((maker, parent_of(maker)?))) else { return row };
     let expires = [row.expires, maker.expires].into_iter().flatten().min();
-    TokenRow { parent: Some(maker.token), expires, ..row }
+    TokenRow { parent: Some(parent), expires, ..row }
+}
+
+fn link_made_with(maker: Option<OwnCredential>, person: PersonId, link: NewLink) -> PeopleWrite {
+    let parent = maker.and_then(parent_of);
+    let ends = maker.filter(|_| parent.is_some()).and_then(|maker| maker.expires);
+    let expires = ends.map_or(link.expires, |ends| ends.min(link.expires));
+    PeopleWrite::Link { person, link: NewLink { expires, ..link }, parent }
+}
+
+/// The credentials that were made with those that go, and the links of all of them.
+fn along(tokens: &[TokenId], made_with: &[TokenId]) -> Vec<PeopleWrite> {
+    let made = made_with.iter().map(|token| PeopleWrite::DropTokens(TokensToDrop::One(*token)));
+    let all = tokens.iter().chain(made_with);
+    made.chain(all.map(|token| PeopleWrite::DropLinks(LinksToDrop::MadeWith(*token)))).collect()
 }
 
 fn within(session: crate::SessionId, who: Grantee, write: PeopleWrite) -> PeoplePlan {

@@ -31,6 +31,8 @@ pub struct ChangeReads<'a> {
     pub rules: bool,
     /// With whoever holds it, and every token that was made with it.
     pub token: Option<TokenId>,
+    /// The person whose every credential is needed, and every one that was made with those.
+    pub tokens_of: Option<PersonId>,
     /// True if the credential that the caller came with is needed.
     pub own_credential: bool,
     /// True if the number of owners who can come in is needed.
@@ -63,7 +65,9 @@ pub struct ChangeRows {
     pub rule: Option<RuleState>,
     pub rules: u32,
     pub token: Option<TokenHolder>,
-    /// The tokens that were made with `token`, and with those, and so on.
+    /// Every credential of `tokens_of`.
+    pub tokens: Vec<TokenId>,
+    /// The credentials that were made with `token` or `tokens`, and with those, and so on.
     pub made_with: Vec<TokenId>,
     /// The caller's own; none if they are a part of Homing.
     pub own_credential: Option<OwnCredential>,
@@ -120,6 +124,8 @@ pub struct OwnCredential {
     pub token: TokenId,
     pub purpose: Purpose,
     pub expires: Option<Moment>,
+    /// The token that it goes with.
+    pub parent: Option<TokenId>,
 }
 
 /// The rows that a change is judged by.
@@ -127,21 +133,27 @@ pub fn reads_of(change: &PeopleChange) -> ChangeReads<'_> {
     let none = ChangeReads::default();
     let person = |person: &PersonId| ChangeReads { person: Some(*person), ..ChangeReads::default() };
     match change {
-        PeopleChange::MakeOrg { org, .. } => ChangeReads { org_name: Some(name_key(&org.name)), ..none },
+        PeopleChange::MakeOrg { org, .. } => {
+            ChangeReads { org_name: Some(name_key(&org.name)), own_credential: true, ..none }
+        }
         PeopleChange::Settings(_) => none,
         PeopleChange::MakeToken(_) => ChangeReads { own_credential: true, ..none },
         PeopleChange::AddPerson { person, or_handles, .. } => ChangeReads {
             handles: [&person.handle].into_iter().chain(or_handles).map(|handle| name_key(handle)).collect(),
             email: person.email.as_deref().map(name_key),
+            own_credential: true,
             ..none
         },
         PeopleChange::ChangePerson { person: whose, email, .. } => {
             ChangeReads { owners: true, email: email.as_deref().map(name_key), ..person(whose) }
         }
-        PeopleChange::Disable { person: whose } => ChangeReads { owners: true, ..person(whose) },
-        PeopleChange::SetPassword { person: whose, .. }
-        | PeopleChange::Enable { person: whose, .. }
-        | PeopleChange::MakeLink { person: whose, .. } => person(whose),
+        PeopleChange::Disable { person: whose } => {
+            ChangeReads { owners: true, tokens_of: Some(*whose), ..person(whose) }
+        }
+        PeopleChange::MakeLink { person: whose, .. } => ChangeReads { own_credential: true, ..person(whose) },
+        PeopleChange::SetPassword { person: whose, .. } | PeopleChange::Enable { person: whose, .. } => {
+            person(whose)
+        }
         PeopleChange::SetIdentity { person: whose, issuer, subject } => {
             ChangeReads { identity: Some((issuer, subject)), ..person(whose) }
         }
@@ -268,6 +280,8 @@ pub enum TokensToDrop {
 pub enum LinksToDrop {
     One([u8; 32]),
     Of(PersonId),
+    /// Those that were made with this token.
+    MadeWith(TokenId),
     /// Those that have expired at this moment.
     Expired(Moment),
 }
@@ -335,6 +349,8 @@ pub enum PeopleWrite {
     Link {
         person: PersonId,
         link: NewLink,
+        /// The token that it was made with, and goes with.
+        parent: Option<TokenId>,
     },
     DropLinks(LinksToDrop),
     Token(TokenRow),

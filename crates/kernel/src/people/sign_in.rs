@@ -1,12 +1,12 @@
 //! Proofs that let somebody in, and what becomes of credentials and links when it does: without anybody's wish, or with
 //! a proof.
 
-use super::plan::org_writes;
+use super::plan::{made_with, org_writes};
 use super::{
-    LinksToDrop, NewOrg, NewToken, OfferRow, OffersToDrop, PeopleWrite, PersonState, Purpose, RootRow,
-    TokenRow, TokensToDrop,
+    LinksToDrop, NewOrg, NewToken, OfferRow, OffersToDrop, OwnCredential, PeopleWrite, PersonState, Purpose,
+    RootRow, TokenRow, TokensToDrop,
 };
-use crate::{Grantee, Moment, OrgId, PersonId};
+use crate::{Grantee, Moment, OrgId, PersonId, TokenId};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -41,6 +41,8 @@ pub struct LinkState {
     pub person: PersonId,
     pub expires: Moment,
     pub is_disabled: bool,
+    /// The token that it was made with.
+    pub parent: Option<TokenId>,
 }
 
 /// Would this link let its person in at this moment?
@@ -48,14 +50,19 @@ pub fn link_lets_in(link: LinkState, now: Moment) -> bool {
     now < link.expires && !link.is_disabled
 }
 
-/// A link works once: none if it lets nobody in.
+/// A link works once: none if it lets nobody in. Whoever comes in by one that was made with a token (`maker`, if it is still
+/// there) is let in for as long as that at most.
 pub fn spend_link(
     link: LinkState,
     hash: [u8; 32],
     token: Option<NewToken>,
+    maker: Option<OwnCredential>,
     now: Moment,
 ) -> Option<Vec<PeopleWrite>> {
-    let token = token.map(|token| PeopleWrite::Token(token.row(link.person, now)));
+    if link.parent.is_some() && maker.is_none() {
+        return None;
+    }
+    let token = token.map(|token| PeopleWrite::Token(made_with(maker, token.row(link.person, now))));
     let spent = PeopleWrite::DropLinks(LinksToDrop::One(hash));
     link_lets_in(link, now).then(|| [spent].into_iter().chain(token).collect())
 }
@@ -160,11 +167,12 @@ impl OffersToDrop {
 
 impl LinksToDrop {
     /// True if this link is among them.
-    pub fn has(&self, hash: &[u8; 32], person: PersonId, expires: Moment) -> bool {
+    pub fn has(&self, hash: &[u8; 32], link: LinkState) -> bool {
         match *self {
             Self::One(one) => *hash == one,
-            Self::Of(whose) => person == whose,
-            Self::Expired(at) => expires <= at,
+            Self::Of(whose) => link.person == whose,
+            Self::MadeWith(token) => link.parent == Some(token),
+            Self::Expired(at) => link.expires <= at,
         }
     }
 }

@@ -616,7 +616,8 @@ fn a_change_touches_those_whose_rights_it_changes_and_nobody_else() {
 fn what_is_made_with_a_token_ends_with_it_and_what_is_made_by_signing_in_does_not() {
     let made = |purpose, asked: Option<u64>, own: Option<u64>| {
         let make = NewToken { expires: asked.map(Moment), ..token(Rights::ALL, None) };
-        let own = OwnCredential { token: TokenId::from_bits(77), purpose, expires: own.map(Moment) };
+        let (token, parent) = (TokenId::from_bits(77), None);
+        let own = OwnCredential { token, purpose, expires: own.map(Moment), parent };
         let rows = ChangeRows { own_credential: Some(own), ..ChangeRows::default() };
         let plan = planned(&me(Role::Member), &PeopleChange::MakeToken(make), &rows).unwrap();
         let [PeopleWrite::Token(row)] = plan.writes() else { panic!("{plan:?}") };
@@ -631,6 +632,46 @@ fn what_is_made_with_a_token_ends_with_it_and_what_is_made_by_signing_in_does_no
         assert_eq!(made(purpose, Some(501), Some(500)), (Some(501), false), "{purpose:?}");
         assert_eq!(made(purpose, None, Some(500)), (None, false), "{purpose:?}");
     }
+}
+
+#[test]
+fn a_link_that_is_made_with_a_token_ends_with_it_and_so_does_what_is_made_by_who_came_in_by_it() {
+    let own = |purpose, expires: u64, parent: Option<u128>| {
+        let (token, parent) = (TokenId::from_bits(77), parent.map(TokenId::from_bits));
+        Some(OwnCredential { token, purpose, expires: Some(Moment(expires)), parent })
+    };
+    let made = |own_credential| {
+        let rows = ChangeRows { own_credential, person: Some(state(ME, Role::Owner)), ..rows(Role::Member) };
+        let of = [
+            PeopleChange::MakeLink { person: ME, link: link() },
+            PeopleChange::AddPerson {
+                person: new_person(Role::Member),
+                or_handles: vec![],
+                link: link(),
+                walled: true,
+            },
+        ];
+        let ends = of.map(|change| {
+            let plan = planned(&me(Role::Owner), &change, &rows).unwrap();
+            let Some(PeopleWrite::Link { link, parent, .. }) = plan.writes().last() else {
+                panic!("{plan:?}")
+            };
+            (link.expires.0, parent.map(|token| token.bits()))
+        });
+        assert_eq!(ends[0], ends[1]);
+        let make = PeopleChange::MakeToken(token(Rights::ALL, None));
+        let plan = planned(&me(Role::Owner), &make, &rows).unwrap();
+        let [PeopleWrite::Token(row)] = plan.writes() else { panic!("{plan:?}") };
+        assert_eq!(row.parent.map(|token| token.bits()), ends[0].1);
+        ends[0]
+    };
+    assert_eq!(made(own(Purpose::Api, 1_500, None)), (1_500, Some(77)));
+    assert_eq!(made(own(Purpose::Api, 2_500, None)), (2_000, Some(77)));
+    for purpose in [Purpose::Browser, Purpose::Cli, Purpose::Machine] {
+        assert_eq!(made(own(purpose, 1_500, None)), (2_000, None), "{purpose:?}");
+    }
+    assert_eq!(made(own(Purpose::Browser, 1_500, Some(5))), (1_500, Some(5)), "it came from a token");
+    assert_eq!(made(None), (2_000, None));
 }
 
 #[test]
@@ -686,13 +727,21 @@ fn who_was_changed_since_they_proved_who_they_are_does_not_come_in() {
 
 #[test]
 fn a_link_lets_in_until_it_expires_and_is_spent_by_it() {
-    let link = LinkState { person: ME, expires: Moment(500), is_disabled: false };
-    let writes = spend_link(link, [9; 32], Some(token(Rights::ALL, None)), Moment(499)).unwrap();
+    let link = LinkState { person: ME, expires: Moment(500), is_disabled: false, parent: None };
+    let writes = spend_link(link, [9; 32], Some(token(Rights::ALL, None)), None, Moment(499)).unwrap();
     assert_eq!(writes[0], PeopleWrite::DropLinks(LinksToDrop::One([9; 32])));
     let PeopleWrite::Token(row) = &writes[1] else { panic!("{writes:?}") };
     assert_eq!((row.person, row.made_at), (ME, Moment(499)));
-    assert!(spend_link(link, [9; 32], None, Moment(500)).is_none());
-    assert!(spend_link(LinkState { is_disabled: true, ..link }, [9; 32], None, Moment(499)).is_none());
+    assert!(spend_link(link, [9; 32], None, None, Moment(500)).is_none());
+    assert!(spend_link(LinkState { is_disabled: true, ..link }, [9; 32], None, None, Moment(499)).is_none());
+    let parent = Some(TokenId::from_bits(77));
+    let link = LinkState { parent, ..link };
+    assert!(spend_link(link, [9; 32], None, None, Moment(499)).is_none(), "what it was made with is gone");
+    let (purpose, expires) = (Purpose::Api, Some(Moment(700)));
+    let maker = Some(OwnCredential { token: TokenId::from_bits(77), purpose, expires, parent: None });
+    let writes = spend_link(link, [9; 32], Some(token(Rights::ALL, None)), maker, Moment(499)).unwrap();
+    let [_, PeopleWrite::Token(row)] = &writes[..] else { panic!("{writes:?}") };
+    assert_eq!((row.expires, row.parent), (expires, parent));
 }
 
 #[test]

@@ -238,6 +238,7 @@ macro_rules! conformance {
             somebody_who_has_proved_who_they_are_is_let_in_as_they_were_seen,
             another_password_signs_out_everything_but_the_one_that_is_kept,
             a_link_works_once,
+            a_link_that_was_made_with_a_token_goes_with_it_and_so_does_who_came_in_by_it,
             a_link_works_once_even_if_all_come_at_once,
             a_link_that_has_expired_works_no_more,
             those_who_are_invited_come_in_by_their_link,

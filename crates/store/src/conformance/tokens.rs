@@ -455,6 +455,72 @@ fn make_link(n: u8, of: &Principal, expires: u64) -> PeopleChange {
     PeopleChange::MakeLink { person: of.person, link }
 }
 
+/// A link is no way to outlast the token that it was made with, and neither is what comes of it, in whosever name.
+pub async fn a_link_that_was_made_with_a_token_goes_with_it_and_so_does_who_came_in_by_it<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let with = |n, purpose, expires| TokenRow { expires: Some(Moment(expires)), ..token(n, &me(), purpose) };
+    store.add_token(with(1, Purpose::Api, 9_000)).await.unwrap();
+    store.add_token(with(2, Purpose::Browser, 9_000)).await.unwrap();
+    let make = async |with, wanted: PeopleChange| {
+        let by = whose(store, with, EARLY).await.unwrap();
+        assert_eq!(change(store, &by, wanted).await, "done");
+    };
+    let look = async |store: &dyn Store, n: u8, at| store.link([n; 32], Moment(at)).await.unwrap().is_some();
+    for (n, with, of) in [(41, 1, me()), (42, 1, friend()), (43, 2, me()), (44, 1, me())] {
+        make(with, make_link(n, &of, 50_000)).await;
+    }
+    assert_eq!(
+        (look(store, 41, 8_999).await, look(store, 41, 9_000).await),
+        (true, false),
+        "it ends with it"
+    );
+    assert!(look(store, 43, 9_000).await, "who has signed in stands for themselves");
+    for (n, of) in [(41, me()), (42, friend()), (43, me())] {
+        assert_eq!(spend(store, n, through(n), 30).await, Some(of.person));
+    }
+    let on = on.reopen().await;
+    let store = on.store();
+    let ends = async |of: &Principal, n| {
+        let views = store.tokens(of.org, of.person).await.unwrap();
+        let view = views.into_iter().find(|view| view.token == tok(n)).unwrap();
+        (view.expires, view.parent)
+    };
+    assert_eq!(ends(&me(), 41).await, (Some(Moment(9_000)), Some(tok(1))));
+    assert_eq!(ends(&friend(), 42).await, (Some(Moment(9_000)), Some(tok(1))));
+    assert_eq!(ends(&me(), 43).await, (Some(Moment(50_000)), None));
+    // Nor does somebody who came in so make anything that outlasts it.
+    let by = whose(store, 41, EARLY).await.unwrap();
+    let new = PeopleChange::MakeToken(token(45, &me(), Purpose::Api).into());
+    assert_eq!(change(store, &by, new).await, "done");
+    assert_eq!(ends(&me(), 45).await, (Some(Moment(9_000)), Some(tok(1))));
+    assert_eq!(good(store, 41..=45, EARLY).await, [41, 42, 43, 45]);
+    assert_eq!(change(store, &me(), PeopleChange::RevokeToken { token: tok(1) }).await, "done");
+    assert_eq!(good(store, 41..=45, EARLY).await, [43]);
+    assert!(!look(store, 44, 30).await);
+    assert_eq!(spend(store, 44, through(44), 30).await, None);
+    // The same of whoever is disabled.
+    let role = Some(Role::Admin);
+    set(store, PeopleChange::ChangePerson { person: friend().person, name: None, email: None, role }).await;
+    store.add_token(TokenRow { person: friend().person, ..with(3, Purpose::Api, 9_000) }).await.unwrap();
+    let theirs = NewPerson {
+        person: PersonId::from_bits(78),
+        handle: "new".into(),
+        email: None,
+        ..newcomer(&friend())
+    };
+    let theirs = NewPerson { role: Role::Member, ..theirs };
+    let by = whose(store, 3, EARLY).await.unwrap();
+    assert_eq!(change(store, &by, add_person(theirs, link(46))).await, "done");
+    assert_eq!(spend(store, 46, through(46), 30).await, Some(PersonId::from_bits(78)));
+    let again = PeopleChange::MakeLink { person: PersonId::from_bits(78), link: link(47) };
+    assert_eq!(change(store, &by, again).await, "done");
+    assert_eq!(good(store, 41..=47, EARLY).await, [43, 46]);
+    assert_eq!(change(store, &me(), PeopleChange::Disable { person: friend().person }).await, "done");
+    assert_eq!(good(store, 41..=47, EARLY).await, [43]);
+    assert!(!look(store, 47, 30).await);
+}
+
 pub async fn a_link_works_once<F: Fixture>() {
     let on = peopled::<F>().await;
     set(on.store(), make_link(1, &friend(), 500)).await;

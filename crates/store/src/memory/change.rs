@@ -72,6 +72,11 @@ impl PeopleTx for Contents {
         Ok(person.map(|person| TokenHolder { person, purpose: row.purpose }))
     }
 
+    fn tokens_of(&mut self, person: PersonId) -> Read<Vec<TokenId>> {
+        let theirs = self.people.tokens.values().filter(|kept| kept.row.person == person);
+        Ok(theirs.map(|kept| kept.row.token).collect())
+    }
+
     fn made_with(&mut self, token: TokenId) -> Read<Vec<TokenId>> {
         let made = self.people.tokens.values().filter(|kept| kept.row.parent == Some(token));
         Ok(made.map(|kept| kept.row.token).collect())
@@ -181,12 +186,14 @@ impl PeopleTx for Contents {
             PeopleWrite::DropIdentity { person, issuer } => {
                 people.identities.retain(|(at, _), whose| *whose != person || *at != issuer);
             }
-            PeopleWrite::Link { person, link } => {
-                people.links.insert(link.hash, (person, link.expires));
+            PeopleWrite::Link { person, link, parent } => {
+                people.links.insert(link.hash, (person, link.expires, parent));
             }
-            PeopleWrite::DropLinks(links) => {
-                people.links.retain(|hash, (person, expires)| !links.has(hash, *person, *expires));
-            }
+            PeopleWrite::DropLinks(links) => people.links.retain(|hash, (person, expires, parent)| {
+                let link =
+                    LinkState { person: *person, expires: *expires, is_disabled: false, parent: *parent };
+                !links.has(hash, link)
+            }),
             PeopleWrite::Token(row) => {
                 unused("token", people.tokens.contains_key(&row.token))?;
                 people.tokens.insert(row.token, StoredToken { row, last_used: None, before: None });
@@ -341,7 +348,7 @@ impl Contents {
         let Some(by) = self.people.principal_of(person) else { return };
         self.with_person(person, |row| row.disabled_at = row.disabled_at.or(Some(Moment(0))));
         self.people.tokens.retain(|_, token| token.row.person != person);
-        self.people.links.retain(|_, (whose, _)| *whose != person);
+        self.people.links.retain(|_, (whose, ..)| *whose != person);
         self.force_touch(by.org, Touched { people: vec![Grantee::Person(person)], within: None });
     }
 

@@ -22,7 +22,7 @@ pub(super) struct People {
     pub(super) agents: BTreeMap<(OrgId, String), BTreeMap<Grantee, GrantRow>>,
     pub(super) roots: BTreeSet<(OrgId, String, Grantee)>,
     pub(super) tokens: BTreeMap<TokenId, StoredToken>,
-    pub(super) links: BTreeMap<[u8; 32], (PersonId, Moment)>,
+    pub(super) links: BTreeMap<[u8; 32], (PersonId, Moment, Option<TokenId>)>,
     /// By issuer and subject.
     pub(super) identities: BTreeMap<(String, String), PersonId>,
     /// In the order in which they were made.
@@ -139,9 +139,9 @@ impl People {
 
     /// A link, and whoever it would let in.
     pub(super) fn link_state(&self, hash: [u8; 32]) -> Option<(LinkState, LoginRow)> {
-        let (person, expires) = *self.links.get(&hash)?;
+        let (person, expires, parent) = *self.links.get(&hash)?;
         let kept = self.people.get(&person)?;
-        Some((LinkState { person, expires, is_disabled: kept.is_disabled() }, kept.login()))
+        Some((LinkState { person, expires, is_disabled: kept.is_disabled(), parent }, kept.login()))
     }
 
     pub(super) fn link(&self, hash: [u8; 32], now: Moment) -> Option<LoginRow> {

@@ -103,11 +103,13 @@ pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result
     Ok(Arc::new(Wall { kind, data: Some(data), hide, home: system::home(), people, unmapped }))
 }
 
-fn hidden(path: &str) -> Result<HiddenPath, CliError> {
+/// A name that ends with a slash is a directory's: it is made, if it is missing.
+fn hidden(written: &str) -> Result<HiddenPath, CliError> {
     let uid = rustix::process::getuid().as_raw().to_string();
-    let path = reference::in_home(&path.replace("{uid}", &uid));
+    let path = reference::in_home(&written.replace("{uid}", &uid));
     if path.is_absolute() && path.parent().is_some() {
-        return Ok(HiddenPath::of(path));
+        let is_directory = written.ends_with('/');
+        return Ok(if is_directory { HiddenPath::directory(path) } else { HiddenPath::of(path) });
     }
     Err(CliError::new(Exit::Usage, format!("wall.hide: {} cannot be hidden", path.display()))
         .hint("write paths from / or ~/, and not / itself"))

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::eventually;
+use testkit::{eventually, leftovers};
 
 use crate::yard::Yard;
 
@@ -155,6 +155,25 @@ fn sessions_share_the_workers_of_their_person() {
         });
         assert_eq!(changes["files"][0]["path"], "work.txt", "{changes}");
     }
+}
+
+/// Neither names the other, or anybody else.
+#[test]
+fn a_worker_has_processes_of_its_own_beside_the_agents() {
+    let yard = Yard::new();
+    let said = yard.ask("!run readlink /proc/self/ns/pid; echo work > work.txt");
+    let agents = said[said.find("pid:[").expect("a namespace")..].lines().next().unwrap().to_owned();
+    let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let server = yard.homing.pid();
+    // It rests for a while after each call.
+    let workers = eventually("a worker is there", || {
+        let _ = yard.homing.http().get(&format!("/api/v1/sessions/{}/files", yard.session));
+        let all = leftovers(&yard.homing.data(), &[server]);
+        let worker = all.into_iter().find(|process| process.arguments.ends_with(" ground"))?;
+        namespace(worker.pid)
+    });
+    assert_ne!(Some(&workers), namespace(server).as_ref());
+    assert_ne!(workers, PathBuf::from(agents));
 }
 
 /// Asks for the files, and goes away before there is an answer.

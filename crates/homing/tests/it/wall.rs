@@ -175,6 +175,59 @@ fn doctor_says_when_there_is_no_wall() {
     assert!(said.expect(0).contains("NOT proved") && said.out.contains("OPEN"), "{}", said.out);
 }
 
+/// Blocked by a filter for everything that is started from here.
+#[test]
+fn where_the_kernel_lacks_what_a_wall_is_made_of_nobody_else_is_let_in() {
+    testkit::lose_walls();
+    let homing = homing();
+    // Alone one may do without.
+    assert!(shell(&homing, "api:wall/alone", "true").contains("over"));
+    let lacks = ["the kernel lets agents have no namespaces", "the kernel has no Landlock"];
+    let said = homing.run(&["user", "add", "bob"]);
+    assert_ne!(said.code, Some(0), "{}", said.out);
+    for part in lacks.iter().chain(&["nobody else can be let in", "OPEN"]) {
+        assert!(said.err.contains(part), "no {part:?} in {}", said.err);
+    }
+    let answer = homing.http().post("/api/v1/users", &json!({ "handle": "bob" }));
+    assert!(answer.text().contains("wall_not_proved"), "{}", answer.text());
+    let said = homing.run(&["doctor"]);
+    for part in lacks.iter().chain(&["NOT proved"]) {
+        assert!(said.expect(0).contains(part), "no {part:?} in {}", said.out);
+    }
+    let people = homing.run(&["user", "ls"]);
+    assert!(!people.expect(0).contains("bob"), "{}", people.out);
+}
+
+#[test]
+fn a_hidden_directory_that_is_not_there_is_made_empty_and_hidden_when_it_is_filled() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path().canonicalize().unwrap();
+    let hide = format!("[wall]\nhide = [\"{0}/keys/\", \"{0}/named\"]\n", place.display());
+    let homing = setup().config(&hide).start();
+    let keys = place.join("keys");
+    assert!(keys.is_dir() && !place.join("named").exists());
+    let mode = std::fs::metadata(&keys).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    // One turn during which it is filled, and the next.
+    let (began, go_on) = (place.join("began"), place.join("go-on"));
+    let wait = format!(
+        "touch {}; while [ ! -e {} ]; do sleep 0.01; done; cat {}/key; ls {1}",
+        began.display(),
+        go_on.display(),
+        keys.display()
+    );
+    let receipt = homing.send("api:wall/late", &format!("!run {wait}; echo over"));
+    testkit::eventually("it runs", || began.exists().then_some(()));
+    std::fs::write(keys.join("key"), CANARY).unwrap();
+    std::fs::write(&go_on, "").unwrap();
+    let receipt = homing.http().until_final(&text(&receipt, "id"));
+    assert_eq!(text(&receipt, "state"), "answered", "{receipt}");
+    let facts = homing.run(&["log", &text(&receipt, "session"), "--json"]);
+    assert!(facts.expect(0).contains("over") && !facts.out.contains(CANARY), "{}", facts.out);
+    let said = shell(&homing, "api:wall/late", &format!("cat {}/key", keys.display()));
+    assert!(said.contains("over") && !said.contains(CANARY), "{said}");
+}
+
 #[test]
 fn a_user_that_cannot_be_worn_stops_the_start() {
     let mut homing = homing();

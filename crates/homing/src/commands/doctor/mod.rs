@@ -471,7 +471,13 @@ async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<
         let detail = format!("an agent tries to {}: {}", tried.what, tried.seen);
         if tried.held { Finding::ok(check, detail) } else { Finding::warn(check, detail, remedy) }
     };
-    let mut findings: Vec<Finding> = proof.tried.iter().map(one).collect();
+    let lack = |lack: &String| match proof.proved {
+        // The other parts keep what it would.
+        true => Finding::ok(check, lack.clone()),
+        false => Finding::warn(check, lack.clone(), remedy),
+    };
+    let mut findings: Vec<Finding> = proof.lacks.iter().map(lack).collect();
+    findings.extend(proof.tried.iter().map(one));
     findings.push(match proof.proved {
         true => Finding::ok(check, "proved: agents cannot reach what is the server's"),
         false => {

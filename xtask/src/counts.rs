@@ -53,6 +53,13 @@ pub(crate) const COUNTS: &[Count] = &[
     },
     Count { what: "lives of worktrees", variable: "HOMING_CYCLES", quick: 100, test: 100, nightly: 300 },
     Count {
+        what: "turns beside a person who tidies up",
+        variable: "HOMING_TIDIED_TURNS",
+        quick: 8,
+        test: 8,
+        nightly: 200,
+    },
+    Count {
         what: "bytes of a flood",
         variable: "HOMING_FLOOD",
         quick: 20_000_000,

@@ -317,8 +317,14 @@ pub enum Story {
     /// The agent says that it changed a file. `change`: `added`, `edited` or `removed`.
     FileChanged { path: String, change: String },
     /// The changes of the turn in the tree, as far as it is under version control. `cut` says that some of the patch is
-    /// missing.
-    Changes { files: Vec<FileChange>, patch: String, cut: bool },
+    /// missing, `unseen` in sentences what was not looked at.
+    Changes {
+        files: Vec<FileChange>,
+        patch: String,
+        cut: bool,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unseen: Vec<String>,
+    },
     /// The way the agent comes to know what was said before, where it is not simply asked to go on: `way` is a stable
     /// word for it, `turns` how many turns it was told, `text` the same for people.
     Memory { way: String, turns: u64, text: String },

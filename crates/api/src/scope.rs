@@ -315,6 +315,9 @@ pub struct Changes {
     pub patch: String,
     /// True if some of the patch is missing, because it was long.
     pub cut: bool,
+    /// Sentences about what was not looked at: large files that git does not track, repositories within, submodules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
 }
 
 /// One file that was changed.

@@ -306,6 +306,8 @@ pub struct TreeChanges {
     pub patch: String,
     /// True if something of the patch is missing.
     pub is_cut: bool,
+    /// Sentences about what was not looked at.
+    pub unseen: Vec<String>,
 }
 
 /// One file that was changed.

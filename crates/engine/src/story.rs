@@ -27,6 +27,8 @@ const V: u32 = 1;
 /// Files that are named in what a turn changed, how long a path may be, and how long the patch. The rest can be looked up.
 const CHANGED_FILES_MAX: usize = 1_000;
 const CHANGED_PATH_BYTES_MAX: usize = 4 * 1024;
+/// Sentences about what was not looked at. The one that follows from a bound comes last, and there are not so many others.
+const UNSEEN_MAX: usize = 200;
 const CHANGED_PATCH_BYTES_MAX: usize = 64 * 1024;
 
 /// A choice's name may be this long; a longer one is not shown.
@@ -122,6 +124,9 @@ pub(crate) struct ChangesForm<'a> {
     patch: &'a str,
     /// True if files or parts of the patch are missing here.
     cut: bool,
+    /// Sentences about what was not looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen: Vec<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -248,7 +253,9 @@ impl Story<'_> {
         let files: Vec<_> = files.collect();
         let end = changes.patch.floor_char_boundary(CHANGED_PATCH_BYTES_MAX.min(changes.patch.len()));
         let cut = changes.is_cut || end < changes.patch.len() || files.len() < changes.files.len();
-        Story::Changes(ChangesForm { files, patch: &changes.patch[..end], cut })
+        let fits = changes.unseen.iter().filter(|words| words.len() <= CHANGED_PATH_BYTES_MAX);
+        let unseen = fits.take(UNSEEN_MAX).map(String::as_str).collect();
+        Story::Changes(ChangesForm { files, patch: &changes.patch[..end], cut, unseen })
     }
 
     pub(crate) fn usage(usage: &Usage) -> Story<'static> {

@@ -105,7 +105,7 @@ fn dispatch(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit
     match command {
         Command::Up(args) => server()?.block_on(up::up(args, data_dir, screen)),
         Command::Serve(args) => server()?.block_on(serve::serve(args, data_dir, screen)),
-        Command::Backup(args) => backup::backup(&args, data_dir, screen),
+        Command::Backup(args) => client_runtime()?.block_on(backup::backup(&args, data_dir, screen)),
         Command::Restore(args) => restore::restore(&args, data_dir, screen),
         Command::Doctor(args) => client_runtime()?.block_on(doctor::doctor(&args, data_dir, screen)),
         Command::Login(args) => client_runtime()?.block_on(login::login(args, data_dir, screen)),

@@ -138,8 +138,13 @@ pub(crate) async fn changes(
     let stored = door.engine.views().turn_changes(&caller.by, session, Turn(turn)).await?;
     let told = stored.and_then(|body| serde_json::from_slice::<api::Story>(&body).ok());
     Ok(Json(match told {
-        Some(api::Story::Changes { files, patch, cut }) => Changes { turn, known: true, files, patch, cut },
-        _ => Changes { turn, known: false, files: Vec::new(), patch: String::new(), cut: false },
+        Some(api::Story::Changes { files, patch, cut, unseen }) => {
+            Changes { turn, known: true, files, patch, cut, unseen }
+        }
+        _ => {
+            let (files, patch, unseen) = (Vec::new(), String::new(), Vec::new());
+            Changes { turn, known: false, files, patch, cut: false, unseen }
+        }
     }))
 }
 

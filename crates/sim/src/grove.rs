@@ -320,6 +320,7 @@ impl Trees for FaultyTrees {
                     files: marks.iter().map(form).collect(),
                     patch: String::new(),
                     is_cut: false,
+                    unseen: Vec::new(),
                 }))
             })
             .await

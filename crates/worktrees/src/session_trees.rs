@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
-    GitError, GitLimits, RemovedWorktree, Snapshot, SnapshotMoment, SnapshotName, UndoError, WorktreeName,
-    plain_files,
+    GitError, GitLimits, LeftInRepository, PersonHome, RemovedWorktree, Snapshot, SnapshotMoment,
+    SnapshotName, UndoError, WorktreeName, plain_files,
 };
 use engine::{
     EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoneTurn,
@@ -30,13 +30,27 @@ pub(crate) struct GitTrees {
 impl GitTrees {
     /// Git as this machine has it, with its own files in a part of the data directory.
     pub(crate) fn open_at(data: &Path, own: &Path) -> Result<Self, TreesError> {
+        Self::open(data, own, GitLimits::default())
+    }
+
+    /// With regard to the ignore file of somebody whose home that is.
+    pub(crate) fn for_person(self, person: Option<PersonHome>) -> Self {
+        Self { git: self.git.for_person(person), ..self }
+    }
+
+    /// The same, with more patience for whoever is at it.
+    pub(crate) fn open_waiting(data: &Path, own: &Path, wait_max: Duration) -> Result<Self, TreesError> {
+        Self::open(data, own, GitLimits { wait_max, ..GitLimits::default() })
+    }
+
+    fn open(data: &Path, own: &Path, limits: GitLimits) -> Result<Self, TreesError> {
         let directories = SessionDirectories::of(data);
         let places = GitDirectories {
             worktrees: data.join("worktrees"),
             work: directories.work_true(),
             own: own.to_path_buf(),
         };
-        let git = Git::new(Path::new("git"), places, GitLimits::default()).map_err(tree_error)?;
+        let git = Git::new(Path::new("git"), places, limits).map_err(tree_error)?;
         Ok(Self { git, directories, notes: SeenNotes::at(own) })
     }
 }
@@ -174,6 +188,7 @@ impl GitTrees {
     ) -> Result<EnteredTree, TreesError> {
         let held = self.directories.hold(&directory)?;
         let directory = held.path();
+        self.git.take_over(directory, origin).await.map_err(tree_error)?;
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
         let after = after.map_err(tree_error)?;
         let after = after
@@ -203,9 +218,24 @@ impl GitTrees {
         Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
     }
 
+    pub(crate) async fn back_up(&self, to: &Path) -> Result<usize, TreesError> {
+        self.git.back_up(to).await.map_err(tree_error)
+    }
+
+    /// Puts a copy of snapshots into a part of the data directory, which belongs to whom the copy belongs.
+    pub(crate) fn put_back(data: &Path, own: &Path, from: &Path) -> Result<usize, TreesError> {
+        make_like(own, from).map_err(|why| TreesError::Failed(format!("{}: {why}", own.display())))?;
+        Self::open_at(data, own)?.git.put_back(from).map_err(tree_error)
+    }
+
+    pub(crate) fn left_behind(&self) -> Vec<LeftInRepository> {
+        self.git.left_in_repositories()
+    }
+
     /// Makes the snapshots of the repository around a directory independent of it.
-    pub(crate) async fn copy(&self, directory: String) -> Result<(), TreesError> {
+    pub(crate) async fn copy(&self, session: SessionId, directory: String) -> Result<(), TreesError> {
         let held = self.directories.hold(&directory)?;
+        self.git.take_over(held.path(), session).await.map_err(tree_error)?;
         self.git.copy(held.path()).await.map_err(tree_error)
     }
 
@@ -220,14 +250,26 @@ impl GitTrees {
         if self.git.root_of(directory).map_err(tree_error)?.is_none() {
             return Ok(None);
         }
-        let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
-        let (before, after) = (find(Side::Before).await, find(Side::After).await);
-        let (before, after) = (before.map_err(tree_error)?, after.map_err(tree_error)?);
+        let (before, after) = self.both_sides(directory, session, turn).await?;
         let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
+        let unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
         let is_cut = changes.is_patch_cut || changes.more_files > 0;
         let files = changes.files.into_iter().map(change_form).collect();
-        Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut }))?)
+        Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut, unseen }))?)
+    }
+
+    /// The tree before a turn and after it, as far as somebody remembers; what older versions have left is taken over first.
+    async fn both_sides(
+        &self,
+        directory: &Path,
+        session: SessionId,
+        turn: Turn,
+    ) -> Result<(Option<Snapshot>, Option<Snapshot>), TreesError> {
+        self.git.take_over(directory, session).await.map_err(tree_error)?;
+        let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
+        let (before, after) = (find(Side::Before).await, find(Side::After).await);
+        Ok((before.map_err(tree_error)?, after.map_err(tree_error)?))
     }
 
     /// The tree before a turn and after it.
@@ -237,9 +279,7 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
     ) -> Result<(Snapshot, Snapshot), TreesError> {
-        let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
-        let (before, after) = (find(Side::Before).await, find(Side::After).await);
-        let (before, after) = (before.map_err(tree_error)?, after.map_err(tree_error)?);
+        let (before, after) = self.both_sides(directory, session, turn).await?;
         before.zip(after).ok_or_else(|| {
             let is_tracked = self.git.root_of(directory).is_ok_and(|root| root.is_some());
             let why = if is_tracked { "nobody remembers how the tree was before it" } else { UNTRACKED };
@@ -318,6 +358,10 @@ impl GitTrees {
     pub(crate) async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, TreesError> {
         let full = name_of(session, &name)?;
         let snapshot = SnapshotName { session, turn: 0, moment: SnapshotMoment::Removed };
+        if let Some(home) = self.git.home_of(&full).map_err(tree_error)? {
+            // Otherwise its snapshot could get a name that an older one has already. If it cannot be done now, it is done later.
+            let _ = self.git.take_over(&home, session).await;
+        }
         let gone = self.git.remove(&full, &snapshot).await.map_err(tree_error)?;
         self.notes.forget(&full);
         let removed = self.git.removed().map_err(tree_error)?;
@@ -333,6 +377,7 @@ impl GitTrees {
         let found = removed
             .find(|removed| removed.name == full && removed.snapshot.reference == wanted.reference)
             .ok_or_else(|| refused(format!("nothing is kept as {}", wanted.reference)))?;
+        self.git.take_over(&found.repository, wanted.session).await.map_err(tree_error)?;
         let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
         entered_form(&wanted.name, entered.map_err(tree_error)?)
     }
@@ -409,10 +454,21 @@ fn now() -> kernel::Moment {
 }
 
 /// Where our own files of git are: the server's, and those of each user that people's sessions run as.
-fn own_places(data: &Path) -> Vec<PathBuf> {
+pub(crate) fn own_places(data: &Path) -> Vec<PathBuf> {
     let git = data.join("git");
     let users = std::fs::read_dir(git.join("users")).into_iter().flatten().flatten();
     std::iter::once(git).chain(users.map(|user| user.path())).collect()
+}
+
+/// A directory for nobody but whom the other one belongs to.
+fn make_like(directory: &Path, other: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    let about = std::fs::symlink_metadata(other)?;
+    if directory.symlink_metadata().is_err() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let _ = std::os::unix::fs::lchown(directory, Some(about.uid()), Some(about.gid()));
+    }
+    Ok(())
 }
 
 /// The worktrees that our own records name: whose, and what they are called. Looks into none.

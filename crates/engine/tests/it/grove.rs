@@ -103,7 +103,7 @@ impl Trees for Grove {
             let both = [false, true].iter().all(|after| seen.contains(&(session, turn, *after)));
             let file = TreeChange { path: "a.txt".to_owned(), kind: "edited", plus: Some(1), minus: Some(2) };
             let patch = "x".repeat(100 * 1024);
-            Ok(both.then(|| TreeChanges { files: vec![file], patch, is_cut: false }))
+            Ok(both.then(|| TreeChanges { files: vec![file], patch, is_cut: false, unseen: Vec::new() }))
         })
     }
     fn touched(

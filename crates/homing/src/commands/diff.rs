@@ -40,8 +40,12 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
             .hint("its directory is not under version control, or the turn is not over")
             .into());
     }
+    for words in &changes.unseen {
+        remote.screen.say(words);
+    }
     if changes.files.is_empty() && changes.patch.is_empty() {
-        remote.screen.say(format!("turn {turn} changed no file"));
+        let among = if changes.unseen.is_empty() { "" } else { " among those that were looked at" };
+        remote.screen.say(format!("turn {turn} changed no file{among}; ignored ones are not looked at"));
         return Ok(Exit::Done);
     }
     if args.stat || changes.patch.is_empty() {

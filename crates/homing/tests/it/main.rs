@@ -24,6 +24,7 @@ mod orphans;
 mod outbox;
 mod people;
 mod real;
+mod remembered;
 mod routing;
 mod scope;
 mod scope_kill;

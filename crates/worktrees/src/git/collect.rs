@@ -9,13 +9,16 @@ use std::time::{Duration, SystemTime};
 use kernel::SessionId;
 
 use super::error::GitError;
-use super::list::WorktreeStatus;
+use super::list::{WorktreeStatus, size_of};
 use super::names::{SnapshotMoment, SnapshotName, WorktreeName};
 use super::store::SnapshotStore;
-use super::{Git, now_ms};
+use super::{Git, blocking, now_ms};
 
 /// The beginning of the last part of the refs of removed worktrees.
 const REMOVED: &str = SnapshotMoment::Removed.word();
+
+/// Snapshots that are younger stay, whatever room they take.
+const LAST_DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The worktrees that may go.
 #[derive(Debug, Clone)]
@@ -100,9 +103,23 @@ impl Git {
         }
     }
 
+    /// Where a repository's snapshots take more room than they may, the older half of them goes. Those of the last day stay.
+    async fn crowded_out(&self, store: &SnapshotStore) -> Result<Option<SystemTime>, GitError> {
+        let objects = store.dir.join("objects");
+        if blocking(move || Ok(size_of(&objects))).await? <= self.bounds.store_bytes_max {
+            return Ok(None);
+        }
+        let mut written: Vec<SystemTime> =
+            store.all().iter().filter_map(|reference| store.written(reference)).collect();
+        written.sort();
+        let yesterday = SystemTime::now().checked_sub(LAST_DAY).unwrap_or(SystemTime::UNIX_EPOCH);
+        Ok(written.get(written.len() / 2).map(|middle| yesterday.min(*middle)))
+    }
+
     /// Deletes hidden refs that are too old, and gives back the room of what they alone held.
     async fn expire(&self, store: &SnapshotStore, age: Duration) -> Result<Vec<Collected>, GitError> {
         let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let before = before.max(self.crowded_out(store).await?.unwrap_or(before));
         let mut expired = Vec::new();
         {
             let _hidden = self.hold_hidden(store).await?;

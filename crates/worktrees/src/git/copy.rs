@@ -19,7 +19,7 @@ use super::store::{HiddenReference, SnapshotStore, sync_directory};
 use super::{Git, blocking};
 
 /// The list of commits that are here with everything they reach.
-const COPIED: &str = "copied";
+pub(super) const COPIED: &str = "copied";
 /// The number of copies in a row that did not come to an end.
 const TRIES: &str = "copying";
 /// After so many tries it is not tried any more until something is expired: it takes more than a worker may have.
@@ -35,6 +35,25 @@ const UNFINISHED_AGE: Duration = Duration::from_secs(3_600);
 /// Objects that nothing holds any more stay for so long: somebody may be about to hold them again.
 const GRACE: &str = "2.hours.ago";
 
+/// After so many snapshots with only their files here, nobody tries for the history any more.
+const FILES_ONLY_MAX: usize = 4;
+/// Something may be missing for a moment only, while the person's git packs it elsewhere.
+const PACKS_TRIED: usize = 2;
+/// The ending of a line about a commit of which only the files are here.
+const FILES_ONLY: &str = " files";
+/// Why nothing was done after a snapshot.
+const INCOMPLETE: &str =
+    "something of what is in it now cannot be kept, because git does not have it; run `git fsck` there";
+
+/// The snapshots' commits that are in a store by themselves.
+#[derive(Debug, Default)]
+pub(super) struct CopiedCommits {
+    /// With everything they reach.
+    whole: BTreeSet<String>,
+    /// With their files, and what was staged and kept; the person's history lacks something.
+    files: BTreeSet<String>,
+}
+
 impl Git {
     /// Copies what the snapshots of the repository around a directory still have only there.
     pub async fn copy(&self, directory: &Path) -> Result<(), GitError> {
@@ -47,14 +66,14 @@ impl Git {
     /// True if what the snapshots of this repository reach would take more than is kept: then it is the person's alone.
     pub fn is_beyond_bound(&self, directory: &Path) -> Result<bool, GitError> {
         let Some(repository) = self.around(directory)? else { return Ok(false) };
-        Ok(self.store(&repository)?.dir.join(BEYOND).exists())
+        Ok(self.store(&repository)?.is_beyond())
     }
 
     pub(super) async fn copy_store(&self, store: &SnapshotStore) -> Result<(), GitError> {
         let _held = self.hold(&store.dir.join(COPIED), &store.dir).await?;
         clear_unfinished(&store.dir.join("objects/pack"));
         let copied = store.copied();
-        let wanted: Vec<_> = store.all().into_iter().filter(|each| !copied.contains(&each.commit)).collect();
+        let wanted: Vec<_> = store.all().into_iter().filter(|each| !copied.has(&each.commit)).collect();
         if wanted.is_empty() || !self.has_room(store, copied.is_empty()).await? {
             return Ok(());
         }
@@ -62,9 +81,7 @@ impl Git {
         write_note(&tries, (count + 1).to_string().as_bytes())?;
         self.step()?;
         let commits: Vec<String> = wanted.into_iter().map(|each| each.commit).collect();
-        self.pack(store, &commits, &copied).await?;
-        self.step()?;
-        self.note_copied(store, &commits, copied).await?;
+        self.copy_commits(store, &commits).await?;
         self.step()?;
         self.alone(store, "prune-packed").words(["--quiet"]).out().await?;
         if count_packs(store) > PACKS_MAX {
@@ -82,11 +99,13 @@ impl Git {
     ) -> Result<(), GitError> {
         let store = &shadow.store;
         // While others are copied this one does not wait for them.
-        let held = self.try_hold(&store.dir.join(COPIED))?;
-        let copied = store.copied();
+        let _held = self.try_hold(&store.dir.join(COPIED))?;
         let commit = std::slice::from_ref(&snapshot.commit);
-        if self.has_room(store, copied.is_empty()).await? {
-            self.pack(store, commit, &copied).await?;
+        if self.has_room(store, store.copied().is_empty()).await? {
+            self.copy_commits(store, commit).await?;
+            if !self.has_its_trees(store, &snapshot.commit).await? {
+                return Err(GitError::strange(&store.common, INCOMPLETE));
+            }
         } else {
             // Their history is too large to be kept twice: as long as they have it, this is whole.
             let head: BTreeSet<String> = head.into_iter().map(str::to_owned).collect();
@@ -97,11 +116,67 @@ impl Git {
             let above = reference.ancestors().skip(1).take(4).map(Path::to_path_buf);
             std::iter::once(pack).chain(above).try_for_each(|directory: PathBuf| sync_directory(&directory))
         })
-        .await?;
-        match held {
-            Some(_held) => self.note_copied(store, commit, copied).await,
-            None => Ok(()),
+        .await
+    }
+
+    /// Copies what these reach, and writes down those that are whole. Where the person's own history lacks something (in a
+    /// partial clone, say), their files are copied, and what was staged and kept: that is all that shows or takes back a turn.
+    async fn copy_commits(&self, store: &SnapshotStore, commits: &[String]) -> Result<(), GitError> {
+        let mut copied = store.copied();
+        self.copy_each(store, commits, &mut copied).await?;
+        store.write_copied(&copied)
+    }
+
+    /// Copies them together or, if something of one is missing, one by one.
+    pub(super) async fn copy_each(
+        &self,
+        store: &SnapshotStore,
+        commits: &[String],
+        copied: &mut CopiedCommits,
+    ) -> Result<(), GitError> {
+        let wanted: Vec<String> = commits.iter().filter(|commit| !copied.has(commit)).cloned().collect();
+        let has_history = |copied: &CopiedCommits| copied.files.len() < FILES_ONLY_MAX;
+        if wanted.is_empty() || has_history(copied) && self.copy_all(store, &wanted, copied).await? {
+            return Ok(());
         }
+        for commit in &wanted {
+            let one = std::slice::from_ref(commit);
+            if !has_history(copied) || !self.copy_all(store, one, copied).await? {
+                self.copy_files(store, commit, copied).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what these reach. False if something of it is missing.
+    async fn copy_all(
+        &self,
+        store: &SnapshotStore,
+        commits: &[String],
+        copied: &mut CopiedCommits,
+    ) -> Result<bool, GitError> {
+        let is_packed = self.pack(store, commits, &copied.whole).await.is_ok();
+        self.step()?;
+        let is_whole = is_packed && self.are_here(store, commits, &copied.whole).await?;
+        if is_whole {
+            copied.whole.extend(commits.iter().cloned());
+        }
+        Ok(is_whole)
+    }
+
+    /// Copies the files of one, what was staged, and what was kept, as far as there is nothing missing.
+    async fn copy_files(
+        &self,
+        store: &SnapshotStore,
+        commit: &str,
+        copied: &mut CopiedCommits,
+    ) -> Result<(), GitError> {
+        let Ok(trees) = self.trees_of(store, commit).await else { return Ok(()) };
+        let is_packed = self.pack(store, &trees, &BTreeSet::new()).await.is_ok();
+        if is_packed && self.are_here(store, &trees, &BTreeSet::new()).await? {
+            copied.files.insert(commit.to_owned());
+        }
+        Ok(())
     }
 
     /// True if there is room for a copy; notes it if there is none. The first one takes about what the repository takes.
@@ -119,51 +194,35 @@ impl Git {
         Ok(has_room)
     }
 
-    /// One pack with what these commits reach and those do not.
+    /// One pack with what these reach and those commits do not. An error if something is missing.
     async fn pack(
         &self,
         store: &SnapshotStore,
-        commits: &[String],
+        ids: &[String],
         except: &BTreeSet<String>,
     ) -> Result<(), GitError> {
-        let mut wanted: String = commits.iter().flat_map(|commit| [commit.as_str(), "\n"]).collect();
+        let mut wanted: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
         wanted.extend(except.iter().flat_map(|commit| ["^", commit.as_str(), "\n"]));
-        for reference in store.latest(except) {
+        for reference in store.latest() {
             wanted.push_str(&format!("^{}^{{tree}}\n", reference.commit));
         }
-        let pack = self.beside(store, "pack-objects").words(["--revs", "--quiet", "--non-empty"]);
-        // Nothing is compressed anew, and what a partial clone has never had is not asked for.
-        let pack = pack.words(["--window=0", "--threads=1", "--missing=allow-any"]).durable(true);
-        let pack = pack.word(store.dir.join("objects/pack/pack")).say(wanted.into_bytes());
-        pack.out().await.map(drop)
-    }
-
-    /// Writes down those of them that are whole.
-    async fn note_copied(
-        &self,
-        store: &SnapshotStore,
-        commits: &[String],
-        mut copied: BTreeSet<String>,
-    ) -> Result<(), GitError> {
-        let there: BTreeSet<String> = store.all().into_iter().map(|each| each.commit).collect();
-        copied.retain(|commit| there.contains(commit));
-        let mut whole = BTreeSet::new();
-        if self.are_here(store, commits, &copied).await? {
-            whole.extend(commits.iter().cloned());
-        } else {
-            for commit in commits {
-                if self.has_its_trees(store, commit).await? {
-                    whole.insert(commit.clone());
-                }
+        let mut said = String::new();
+        for _ in 0..PACKS_TRIED {
+            let pack = self.beside(store, "pack-objects").words(["--revs", "--quiet", "--non-empty"]);
+            // Nothing is compressed anew.
+            let pack =
+                pack.words(["--window=0", "--threads=1"]).durable(true).say(wanted.clone().into_bytes());
+            let ended = pack.word(store.dir.join("objects/pack/pack")).said().await?;
+            if ended.code == Some(0) {
+                return Ok(());
             }
+            said = ended.complaint;
         }
-        copied.extend(whole);
-        let lines: String = copied.iter().flat_map(|commit| [commit.as_str(), "\n"]).collect();
-        write_whole(&store.dir.join(COPIED), lines.as_bytes())
+        Err(GitError::Git { command: "git pack-objects".into(), said })
     }
 
     /// True if everything that these reach is in the store, given that all that those reach is.
-    pub(super) async fn are_here(
+    async fn are_here(
         &self,
         store: &SnapshotStore,
         ids: &[String],
@@ -177,12 +236,18 @@ impl Git {
     }
 
     /// True if its files are here, and what was staged, and what was kept. The person's history may lack something.
-    pub(super) async fn has_its_trees(&self, store: &SnapshotStore, commit: &str) -> Result<bool, GitError> {
-        let Ok(told) = self.header(self.alone(store, "cat-file"), commit).await else { return Ok(false) };
+    async fn has_its_trees(&self, store: &SnapshotStore, commit: &str) -> Result<bool, GitError> {
+        let trees = self.trees_of(store, commit).await?;
+        self.are_here(store, &trees, &BTreeSet::new()).await
+    }
+
+    /// A snapshot's files, what was staged, and what was kept.
+    async fn trees_of(&self, store: &SnapshotStore, commit: &str) -> Result<Vec<String>, GitError> {
+        let told = self.header(self.beside(store, "cat-file"), commit).await?;
         let mut trees = vec![format!("{commit}^{{tree}}")];
         trees.extend(told.staged.iter().map(|staged| staged.tree().to_owned()));
         trees.extend(told.kept.iter().map(|kept| format!("{kept}^{{tree}}")));
-        self.are_here(store, &trees, &BTreeSet::new()).await
+        Ok(trees)
     }
 
     /// Gives back the room of what no ref holds any more.
@@ -198,15 +263,47 @@ impl Git {
     }
 }
 
+impl CopiedCommits {
+    pub(super) fn has(&self, commit: &str) -> bool {
+        self.whole.contains(commit) || self.files.contains(commit)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.files.is_empty()
+    }
+}
+
 impl SnapshotStore {
-    /// The commits that are here with everything they reach.
-    pub(super) fn copied(&self) -> BTreeSet<String> {
+    /// The list of what is here.
+    pub(super) fn copied(&self) -> CopiedCommits {
         let text = fs::read_to_string(self.dir.join(COPIED)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        let mut copied = CopiedCommits::default();
+        for line in text.lines() {
+            match line.strip_suffix(FILES_ONLY) {
+                Some(commit) => copied.files.insert(commit.to_owned()),
+                None => copied.whole.insert(line.to_owned()),
+            };
+        }
+        copied
+    }
+
+    /// Without those that no ref has any more.
+    pub(super) fn write_copied(&self, copied: &CopiedCommits) -> Result<(), GitError> {
+        let there: BTreeSet<String> = self.all().into_iter().map(|each| each.commit).collect();
+        let of = |commits: &BTreeSet<String>, end: &str| -> String {
+            commits.intersection(&there).flat_map(|commit| [commit.as_str(), end, "\n"]).collect()
+        };
+        let lines = of(&copied.whole, "") + &of(&copied.files, FILES_ONLY);
+        write_whole(&self.dir.join(COPIED), lines.as_bytes())
     }
 
     pub(super) fn is_copied(&self, commit: &str) -> bool {
-        self.copied().contains(commit)
+        self.copied().has(commit)
+    }
+
+    /// True if nothing more is copied.
+    pub(super) fn is_beyond(&self) -> bool {
+        self.dir.join(BEYOND).exists()
     }
 
     fn tries(&self) -> u32 {
@@ -214,9 +311,10 @@ impl SnapshotStore {
         text.parse().unwrap_or(0)
     }
 
-    /// Of these commits, the refs that were written last.
-    fn latest(&self, of: &BTreeSet<String>) -> Vec<HiddenReference> {
-        let there = self.all().into_iter().filter(|each| of.contains(&each.commit));
+    /// Of the refs whose files are here, those that were written last.
+    fn latest(&self) -> Vec<HiddenReference> {
+        let copied = self.copied();
+        let there = self.all().into_iter().filter(|each| copied.has(&each.commit));
         let mut there: Vec<_> = there.filter_map(|each| Some((self.written(&each)?, each))).collect();
         there.sort();
         there.into_iter().rev().take(TREES_EXCLUDED).map(|(_, each)| each).collect()

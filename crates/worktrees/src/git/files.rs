@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::GitError;
 use super::repository::bytes_path;
-use super::shadow::copy_index;
+use super::shadow::copy_whole_index;
 use super::{Git, blocking};
 
 /// Names that are never shown: git's own.
@@ -31,7 +31,7 @@ impl Git {
         let copy = shadow.plain.join(format!("index.{}", uuid::Uuid::now_v7().simple()));
         let real = repository.git_dir.join("index");
         if real.is_file() {
-            copy_index(&real, &copy)?;
+            copy_whole_index(&repository, &shadow, &copy)?;
         }
         let list = self.plain(&shadow, "ls-files").words(["-z", "-c", "-o", "--exclude-standard"]);
         let listed = list.work_tree(&repository.top).index(&copy).out().await;

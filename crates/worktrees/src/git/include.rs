@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::repository::{Repository, open_plain};
-use super::shadow::{copy_index, key};
+use super::shadow::{copy_whole_index, key};
 use super::snapshot::path_of;
 use super::{Git, blocking};
 
@@ -37,7 +37,7 @@ impl Git {
         let (index, real) = (shadow.plain.join("index.include"), from.git_dir.join("index"));
         let _ = fs::remove_file(&index);
         if real.is_file() {
-            copy_index(&real, &index)?;
+            copy_whole_index(&from, &shadow, &index)?;
         }
         let mut exclude_from = OsString::from("--exclude-from=");
         exclude_from.push(&patterns);

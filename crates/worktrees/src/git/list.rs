@@ -10,7 +10,7 @@ use super::error::GitError;
 use super::names::WorktreeName;
 use super::record::{RecordState, WorktreeRecord};
 use super::repository::Repository;
-use super::shadow::{ShadowRepository, copy_index};
+use super::shadow::{ShadowRepository, copy_whole_index};
 use super::{Git, blocking};
 
 /// A worktree of ours, as it is now.
@@ -162,7 +162,7 @@ impl Git {
         let (real, copy) = (of.git_dir.join("index"), shadow.plain.join(mine));
         let _copy = TemporaryFile(copy.clone());
         if real.is_file() {
-            copy_index(&real, &copy)?;
+            copy_whole_index(of, shadow, &copy)?;
         }
         let settings = self.carried(of, shadow).await?;
         let status = self.plain(shadow, "status").words(["--porcelain=v1", "-z", "--no-renames", "-uall"]);

@@ -2,14 +2,15 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
-//! snapshots are in), then what is done with it: `enter`, `include`, `snapshot`, `copy`, `diff`, `undo`, `remove` with
-//! `unversioned` and `stamps`, `restore` with `bring`, `list`, `files`, `collect`. `running` knows which runs of git live, `stuck`
+//! snapshots are in), then what is done with it: `enter`, `include`, `snapshot` with `global_ignore` and `unseen`, `copy`, `take_over` (of what older versions left in the repository), `diff`, `undo`, `remove` with
+//! `unversioned` and `stamps`, `restore` with `bring`, `list`, `files`, `collect`, `backup`. `running` knows which runs of git live, `stuck`
 //! which wait in vain, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
 //! git at all. What has to run (setup scripts) runs behind the wall with the agent, and not from here.
 
+mod backup;
 mod bring;
 mod collect;
 mod copy;
@@ -18,6 +19,7 @@ mod directory_handle;
 mod enter;
 mod error;
 mod files;
+mod global_ignore;
 mod include;
 mod leftovers;
 mod list;
@@ -33,7 +35,9 @@ mod snapshot;
 mod stamps;
 mod store;
 mod stuck;
+mod take_over;
 mod undo;
+mod unseen;
 mod unversioned;
 
 use std::path::{Path, PathBuf};
@@ -46,13 +50,16 @@ pub use diff::{ChangeKind, Changes, FileChange};
 pub use enter::{EnterRequest, EnteredWorktree};
 pub use error::{GitError, UndoError};
 pub use files::{FileList, plain_files};
+pub use global_ignore::PersonHome;
 pub use list::WorktreeStatus;
 pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
 pub use remove::Removal;
 pub(crate) use shadow::write_note;
 pub use snapshot::Snapshot;
+pub use take_over::LeftInRepository;
 pub use undo::Undone;
+pub use unseen::{UnseenPart, UnseenReason};
 
 use repository::Repository;
 use run::GitRunner;
@@ -86,6 +93,8 @@ pub struct GitLimits {
     pub include_bytes_max: u64,
     /// Ignored files and nested repositories that are kept when a worktree is removed. With more, it is not removed.
     pub kept_bytes_max: u64,
+    /// Files that git does not track are in snapshots up to this size. Larger ones are named.
+    pub untracked_bytes_max: u64,
     /// The disk that the snapshots of one repository may take, with what they reach in it.
     pub store_bytes_max: u64,
 }
@@ -100,6 +109,7 @@ impl Default for GitLimits {
             patch_bytes_max: 1024 * 1024,
             include_bytes_max: 1024 * 1024 * 1024,
             kept_bytes_max: 1024 * 1024 * 1024,
+            untracked_bytes_max: 256 * 1024 * 1024,
             store_bytes_max: 4 * 1024 * 1024 * 1024,
         }
     }
@@ -111,6 +121,8 @@ pub struct Git {
     runner: GitRunner,
     places: GitDirectories,
     bounds: GitLimits,
+    /// Whose own ignore file counts.
+    person: Option<PersonHome>,
     /// For tests: at which step to stop, as if killed there. Zero: never.
     stop_at: Arc<AtomicUsize>,
 }
@@ -136,7 +148,7 @@ impl Git {
             output_bytes_max: bounds.output_bytes_max,
             runs: RunningGits::at(places.own.join("runs")),
         };
-        Ok(Self { runner, places, bounds, stop_at: Arc::new(AtomicUsize::new(0)) })
+        Ok(Self { runner, places, bounds, person: None, stop_at: Arc::new(AtomicUsize::new(0)) })
     }
 
     /// The root of the repository's working tree around a directory, if there is one.

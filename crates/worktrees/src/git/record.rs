@@ -65,6 +65,11 @@ impl Git {
         self.places.worktrees.join(name.as_str())
     }
 
+    /// The root of the working tree that a worktree of ours was made from.
+    pub fn home_of(&self, name: &WorktreeName) -> Result<Option<PathBuf>, GitError> {
+        Ok(self.record(name)?.map(|record| record.home))
+    }
+
     fn record_path(&self, name: &WorktreeName) -> PathBuf {
         self.places.own.join("worktrees").join(format!("{name}.json"))
     }

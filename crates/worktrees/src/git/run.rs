@@ -123,6 +123,7 @@ pub(super) struct GitCall {
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     alternate: Option<PathBuf>,
+    excludes: Option<PathBuf>,
     settings: Vec<String>,
     say: GitInput,
     output_bytes_max: usize,
@@ -155,6 +156,7 @@ impl GitRunner {
             work_tree: None,
             index: None,
             alternate: None,
+            excludes: None,
             settings: Vec::new(),
             say: GitInput::Nothing,
             output_bytes_max: self.output_bytes_max,
@@ -188,6 +190,12 @@ impl GitCall {
     /// A directory of objects that are read, and never written to.
     pub(super) fn alternate(mut self, objects: &Path) -> Self {
         self.alternate = Some(objects.to_path_buf());
+        self
+    }
+
+    /// An ignore file that counts less than those of the repository.
+    pub(super) fn excludes(mut self, file: Option<PathBuf>) -> Self {
+        self.excludes = file;
         self
     }
 
@@ -279,6 +287,11 @@ impl GitCall {
         let durable = if self.is_durable { DURABLE } else { &[] };
         let ours = SETTINGS.iter().chain(durable).copied();
         for setting in self.settings.iter().map(String::as_str).chain(ours) {
+            command.arg("-c").arg(setting);
+        }
+        if let Some(file) = &self.excludes {
+            let mut setting = OsString::from("core.excludesFile=");
+            setting.push(file);
             command.arg("-c").arg(setting);
         }
         command.arg("--no-pager").args(&self.words);

@@ -10,7 +10,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 pub(super) const UNFINISHED: &str = "new";
 
 /// The layout of links and files in them. Those of another one are made anew.
-const LAYOUT: &[u8] = b"\x002";
+const LAYOUT: &[u8] = b"\0layout 2";
+
+/// The beginning of the names of the shared parts of split indexes.
+const SHARED_INDEX: &str = "sharedindex.";
 
 /// Attributes that would change bytes, taken back for every path. Git reads this file last, so nothing overrides it.
 const RAW_ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding\n";
@@ -91,10 +94,25 @@ impl Git {
         self.runner.call(&shadow.raw, command)
     }
 
+    /// A lock that somebody else makes (whoever runs a backup, say) is theirs whose part of the data directory it is in.
+    fn lock_file(&self, what: &Path) -> Result<(PathBuf, File), GitError> {
+        let locks = self.places.own.join("locks");
+        let path = locks.join(key(what));
+        let open = || {
+            let file = File::options().create(true).append(true).open(&path)?;
+            let (owner, about) = (fs::metadata(&locks)?, file.metadata()?);
+            if owner.uid() != about.uid() {
+                fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(GitError::disk(&path))?;
+        Ok((path, file))
+    }
+
     /// The lock of something in our own part of the data directory, if nobody has it.
     pub(super) fn try_hold(&self, what: &Path) -> Result<Option<HeldLock>, GitError> {
-        let path = self.places.own.join("locks").join(key(what));
-        let file = File::options().create(true).append(true).open(&path).map_err(GitError::disk(&path))?;
+        let (path, file) = self.lock_file(what)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(HeldLock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -105,8 +123,7 @@ impl Git {
     /// Waits until nobody else works on it, and until no git lives in its repository that an earlier server has left
     /// behind. Take a repository's common directory before a working tree of it.
     pub(super) async fn hold(&self, what: &Path, common: &Path) -> Result<HeldLock, GitError> {
-        let path = self.places.own.join("locks").join(key(what));
-        let file = File::options().create(true).append(true).open(&path).map_err(GitError::disk(&path))?;
+        let (path, file) = self.lock_file(what)?;
         let until = Instant::now() + self.bounds.wait_max;
         loop {
             match file.try_lock() {
@@ -241,6 +258,27 @@ pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
         target.set_modified(source.metadata()?.modified()?)
     };
     copy().map_err(GitError::disk(to))
+}
+
+/// Copies the person's index, with the part of it that git may keep in a file beside it (a split index).
+pub(super) fn copy_whole_index(
+    of: &Repository,
+    shadow: &ShadowRepository,
+    to: &Path,
+) -> Result<(), GitError> {
+    for entry in fs::read_dir(&of.git_dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(SHARED_INDEX) {
+            continue;
+        }
+        for git_dir in [&shadow.plain, &shadow.raw] {
+            // Named by what is in it: it never changes.
+            if !git_dir.join(&name).exists() && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                copy_index(&entry.path(), &git_dir.join(&name))?;
+            }
+        }
+    }
+    copy_index(&of.git_dir.join("index"), to)
 }
 
 /// Removes a directory of ours with everything in it; it need not be there. Links in it are removed, not followed.

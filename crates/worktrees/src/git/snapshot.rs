@@ -3,7 +3,8 @@
 //! The commit's tree is every file that is not ignored, byte for byte; its parents are HEAD, what was staged (if that is
 //! in neither), and for a removal what a tree cannot hold (`unversioned`). The index we keep in the raw shadow belongs to the last
 //! snapshot, so the cost of the next one is a look at each file and reading those that changed. Once all of the last one is in
-//! our store (`copy`), the next is written without the person's objects: then its files are whole from the beginning.
+//! our store (`copy`), the next is written without the person's objects: then its files are whole from the beginning, and so are
+//! those of the one after it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -19,8 +20,9 @@ use super::error::GitError;
 use super::names::{SnapshotName, check_hidden, is_object_id};
 use super::repository::{Repository, bytes_path};
 use super::run::GitCall;
-use super::shadow::{ShadowRepository, copy_index, write_note};
+use super::shadow::{ShadowRepository, copy_index, copy_whole_index, write_note};
 use super::store::SnapshotStore;
+use super::unseen::{UnseenPart, UnseenReason, bounded};
 use super::{Git, blocking};
 
 /// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
@@ -51,8 +53,11 @@ pub(super) struct SnapshotExtras {
 #[derive(Debug)]
 pub(super) struct SnapshotTrees {
     pub(super) tree: String,
+    is_here: bool,
     staged: Option<Staged>,
     index: Option<IndexStamp>,
+    unseen: Vec<UnseenPart>,
+    submodules: Vec<UnseenPart>,
     pub(super) head: Option<String>,
     head_tree: Option<String>,
 }
@@ -66,6 +71,7 @@ pub(super) struct SnapshotHeader {
     pub(super) kept: Option<String>,
     /// Commits that nothing else might hold: the parents after what was kept.
     pub(super) commits: Vec<String>,
+    pub(super) unseen: Vec<UnseenPart>,
 }
 
 /// The staged files: a tree, or in the midst of a merge a tree for each stage.
@@ -92,8 +98,42 @@ struct LastSnapshot {
     tree: String,
     staged: Option<Staged>,
     index: Option<IndexStamp>,
+    #[serde(default)]
+    submodules: Vec<UnseenPart>,
+    /// It was written without the person's objects, so all of its tree is in our store.
+    #[serde(default)]
+    is_here: bool,
     /// Our own index as it was then. If it looks otherwise, it is ahead of `tree`.
     ours: Option<IndexStamp>,
+}
+
+/// The working tree as a tree, and what is not in it.
+struct AddedFiles {
+    tree: String,
+    /// Every object of it is in our store.
+    is_here: bool,
+    unseen: BTreeSet<UnseenPart>,
+}
+
+/// The working tree and what is staged, as trees.
+struct TreesSince {
+    added: AddedFiles,
+    staged: Option<Staged>,
+    index: Option<IndexStamp>,
+    submodules: Vec<UnseenPart>,
+}
+
+/// A path of an index with its mark: `H` is an ordinary one.
+struct IndexEntry {
+    mark: u8,
+    is_submodule: bool,
+    path: Vec<u8>,
+}
+
+impl IndexEntry {
+    fn submodule(&self) -> Option<UnseenPart> {
+        self.is_submodule.then(|| UnseenPart::new(UnseenReason::Submodule, &self.path))
+    }
 }
 
 /// In which way the objects of a snapshot are written.
@@ -148,7 +188,8 @@ impl Git {
         let none = || GitError::NoSuchSnapshot(reference.to_owned());
         let store = self.store(repository)?;
         let commit = store.read(reference).ok_or_else(none)?;
-        let look = self.alone(&store, "rev-parse").words(["--verify", "--quiet", "--end-of-options"]);
+        // The tree of a clean working tree is HEAD's, and only the person's until it is copied.
+        let look = self.beside(&store, "rev-parse").words(["--verify", "--quiet", "--end-of-options"]);
         let said = look.word(format!("{commit}^{{tree}}")).said().await?;
         let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
         if said.code != Some(0) || !is_object_id(&tree) {
@@ -178,13 +219,14 @@ impl Git {
         trees: SnapshotTrees,
         beside: SnapshotExtras,
     ) -> Result<Snapshot, GitError> {
-        let SnapshotTrees { tree, staged, index, head, head_tree } = trees;
+        let SnapshotTrees { tree, is_here, staged, index, unseen, submodules, head, head_tree } = trees;
         let told = SnapshotHeader {
             head,
             branch: repository.branch(),
             staged,
             kept: beside.kept,
             commits: beside.commits,
+            unseen,
         };
         let mut parents: Vec<String> = told.head.iter().cloned().collect();
         if let Some(staged) = &told.staged
@@ -200,7 +242,8 @@ impl Git {
         let reference = self.point(shadow, name, &commit, beside.is_durable).await?;
         self.step()?;
         let ours = look_at(&shadow.raw.join("index"));
-        let last = LastSnapshot { reference, commit, tree, staged: told.staged, index, ours };
+        let last =
+            LastSnapshot { reference, commit, tree, staged: told.staged, index, submodules, is_here, ours };
         let text = serde_json::to_vec(&last).unwrap_or_default();
         write_note(&shadow.dir.join("last.json"), &text)?;
         let LastSnapshot { reference, commit, tree, .. } = last;
@@ -219,9 +262,11 @@ impl Git {
         let last = last.filter(|last| shadow.store.read(&last.reference).as_ref() == Some(&last.commit));
         let mut found = self.look_up(shadow, &["HEAD".to_owned(), "HEAD^{tree}".to_owned()]).await?;
         let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
-        let (tree, staged, index) = self.trees_since(repository, shadow, last, is_durable).await?;
+        let since = self.trees_since(repository, shadow, last, is_durable).await?;
+        let TreesSince { added: AddedFiles { tree, is_here, unseen }, staged, index, submodules } = since;
         self.step()?;
-        Ok(SnapshotTrees { tree, staged, index, head, head_tree })
+        let unseen = bounded(unseen.into_iter().chain(submodules.iter().cloned()).collect());
+        Ok(SnapshotTrees { tree, is_here, staged, index, unseen, submodules, head, head_tree })
     }
 
     async fn trees_since(
@@ -230,22 +275,23 @@ impl Git {
         shadow: &ShadowRepository,
         last: Option<LastSnapshot>,
         is_durable: bool,
-    ) -> Result<(String, Option<Staged>, Option<IndexStamp>), GitError> {
+    ) -> Result<TreesSince, GitError> {
         let real = repository.git_dir.join("index");
         let look = look_at(&real);
         let index = shadow.raw.join("index");
         let known = last.filter(|_| index.exists());
-        let is_copied = known.as_ref().is_some_and(|known| shadow.store.is_copied(&known.commit));
-        let how = HowWritten { is_durable, is_alone: is_copied };
+        let is_here = |known: &LastSnapshot| known.is_here || shadow.store.is_copied(&known.commit);
+        let how = HowWritten { is_durable, is_alone: known.as_ref().is_some_and(is_here) };
         if let Some(known) = known.as_ref().filter(|known| known.index == look) {
             let tree_before = Some(known.tree.as_str()).filter(|_| known.ours == look_at(&index));
-            if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), tree_before, how).await? {
-                return Ok((tree, known.staged.clone(), look));
+            if let Some(added) = self.add_all(repository, shadow, BTreeSet::new(), tree_before, how).await? {
+                let (staged, submodules) = (known.staged.clone(), known.submodules.clone());
+                return Ok(TreesSince { added, staged, index: look, submodules });
             }
         }
         let copy = shadow.plain.join("index.copy");
         let _ = fs::remove_file(&copy);
-        let has_index = look.is_some() && copy_index(&real, &copy).is_ok();
+        let has_index = look.is_some() && copy_whole_index(repository, shadow, &copy).is_ok();
         let staged = match has_index {
             true => {
                 Some(self.staged(repository, shadow, &copy, is_durable).await.map_err(broken_index(&real))?)
@@ -253,14 +299,16 @@ impl Git {
             false => None,
         };
         let entries = if has_index { self.entries(shadow, &copy).await? } else { Vec::new() };
-        let mut paths: BTreeSet<Vec<u8>> = entries.iter().map(|(_, path)| path.clone()).collect();
+        let submodules = bounded(entries.iter().filter_map(IndexEntry::submodule).collect());
+        let done = |added| TreesSince { added, staged, index: look, submodules };
+        let mut paths: BTreeSet<Vec<u8>> = entries.iter().map(|entry| entry.path.clone()).collect();
         if known.is_some() {
             let out = self.raw(shadow, "ls-files").words(["-z"]).index(&index).out().await?;
             for path in out.split(|byte| *byte == 0) {
                 paths.remove(path);
             }
-            if let Some(tree) = self.add_all(repository, shadow, paths.clone(), None, how).await? {
-                return Ok((tree, staged, look));
+            if let Some(added) = self.add_all(repository, shadow, paths.clone(), None, how).await? {
+                return Ok(done(added));
             }
         }
         // Ours is not there, or of no use: theirs will do, unless it is not about bytes.
@@ -268,14 +316,14 @@ impl Git {
         let _ = fs::remove_file(&index);
         if has_index && is_about_bytes(repository, &entries) {
             copy_index(&copy, &index)?;
-            if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), None, how).await? {
-                return Ok((tree, staged, look));
+            if let Some(added) = self.add_all(repository, shadow, BTreeSet::new(), None, how).await? {
+                return Ok(done(added));
             }
             let _ = fs::remove_file(&index);
         }
-        paths.extend(entries.into_iter().map(|(_, path)| path));
+        paths.extend(entries.into_iter().map(|entry| entry.path));
         match self.add_all(repository, shadow, paths, None, how).await? {
-            Some(tree) => Ok((tree, staged, look)),
+            Some(added) => Ok(done(added)),
             None => {
                 Err(GitError::strange(&repository.top, "git cannot write the tree; run `git fsck` in it"))
             }
@@ -290,25 +338,38 @@ impl Git {
         mut paths: BTreeSet<Vec<u8>>,
         tree_before: Option<&str>,
         how: HowWritten,
-    ) -> Result<Option<String>, GitError> {
+    ) -> Result<Option<AddedFiles>, GitError> {
         let write = |command| match how.is_alone {
             true => self.raw_alone(shadow, command).durable(how.is_durable),
             false => self.raw(shadow, command).durable(how.is_durable),
         };
         let (index, top) = (shadow.raw.join("index"), &repository.top);
-        let look = self.raw(shadow, "ls-files").words(["-z", "-o", "-m", "-d", "--exclude-standard"]);
+        let look = self.raw(shadow, "ls-files").words(["-z", "-t", "-o", "-m", "-d", "--exclude-standard"]);
+        let look = look.excludes(self.global_ignore()?);
         let said = look.work_tree(top).index(&index).said().await?;
         if said.code != Some(0) {
             return Ok(None);
         }
-        let seen = said.out.split(|byte| *byte == 0);
-        // With a slash at its end it is a repository within this one.
-        paths.extend(seen.filter(|path| !path.is_empty() && !path.ends_with(b"/")).map(<[u8]>::to_vec));
-        if let (true, Some(tree)) = (paths.is_empty(), tree_before) {
-            return Ok(Some(tree.to_owned()));
+        let (mut unseen, mut untracked) = (BTreeSet::new(), BTreeSet::new());
+        // Each with a letter for what it is, and a space.
+        for entry in said.out.split(|byte| *byte == 0).filter(|entry| entry.len() > 2) {
+            let (is_other, path) = (entry[0] == b'?', &entry[2..]);
+            // With a slash at its end it is a repository within this one.
+            if path.ends_with(b"/") {
+                unseen.insert(UnseenPart::new(UnseenReason::Nested, path));
+            } else if is_other && !paths.contains(path) {
+                untracked.insert(path.to_vec());
+            } else {
+                paths.insert(path.to_vec());
+            }
         }
-        let root = top.clone();
-        let sorted = blocking(move || sort(&root, paths)).await?;
+        let (root, bytes_max) = (top.clone(), self.bounds.untracked_bytes_max);
+        let sorted = blocking(move || sort(&root, paths, untracked, bytes_max)).await?;
+        unseen.extend(sorted.unseen);
+        let is_same = sorted.gone.is_empty() && sorted.there.is_empty() && sorted.nested.is_empty();
+        if let (true, Some(tree)) = (is_same, tree_before) {
+            return Ok(Some(AddedFiles { tree: tree.to_owned(), is_here: how.is_alone, unseen }));
+        }
         for (option, paths) in [("--force-remove", sorted.gone), ("--remove", sorted.there)] {
             if paths.is_empty() {
                 continue;
@@ -327,14 +388,21 @@ impl Git {
         }
         let said = write("write-tree").work_tree(top).index(&index).said().await?;
         let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
-        Ok((said.code == Some(0) && is_object_id(&tree)).then_some(tree))
+        Ok((said.code == Some(0) && is_object_id(&tree)).then_some(AddedFiles {
+            tree,
+            is_here: how.is_alone,
+            unseen,
+        }))
     }
 
-    /// Each path of an index with its mark: `H` is an ordinary one.
-    async fn entries(&self, shadow: &ShadowRepository, index: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
-        let out = self.plain(shadow, "ls-files").words(["-z", "-v"]).index(index).out().await?;
-        let lines = out.split(|byte| *byte == 0).filter(|line| line.len() > 2);
-        Ok(lines.map(|line| (line[0], line[2..].to_vec())).collect())
+    async fn entries(&self, shadow: &ShadowRepository, index: &Path) -> Result<Vec<IndexEntry>, GitError> {
+        let out = self.plain(shadow, "ls-files").words(["-z", "-v", "-s"]).index(index).out().await?;
+        let entry = |line: &[u8]| {
+            let (about, path) = split_at_byte(line, b'\t');
+            let (mark, is_submodule) = (*about.first()?, about.get(2..)?.starts_with(b"160000 "));
+            Some(IndexEntry { mark, is_submodule, path: path.to_vec() })
+        };
+        Ok(out.split(|byte| *byte == 0).filter_map(entry).collect())
     }
 
     async fn staged(
@@ -461,6 +529,9 @@ impl SnapshotHeader {
             None => {}
         }
         say("kept", self.kept.as_deref());
+        for part in &self.unseen {
+            say("unseen", Some(&part.line()));
+        }
         text
     }
 
@@ -474,6 +545,7 @@ impl SnapshotHeader {
                 "branch" => told.branch = Some(value),
                 "staged" if is_object_id(&value) => told.staged = Some(Staged::Tree(value)),
                 "stages" if is_object_id(&value) => told.staged = Some(Staged::Stages(value)),
+                "unseen" => told.unseen.extend(UnseenPart::read(&value)),
                 "kept" if is_object_id(&value) => told.kept = Some(value),
                 _ => {}
             }
@@ -501,50 +573,66 @@ struct SortedPaths {
     there: Vec<u8>,
     /// Repositories within this one, each by itself.
     nested: Vec<Vec<u8>>,
+    unseen: Vec<UnseenPart>,
 }
 
 /// Git would stop at the first path it cannot add: what is neither a file nor a link is gone, and so is what stands behind
 /// a link; what cannot be read stays as it was.
-fn sort(top: &Path, paths: BTreeSet<Vec<u8>>) -> Result<SortedPaths, GitError> {
+fn sort(
+    top: &Path,
+    tracked: BTreeSet<Vec<u8>>,
+    untracked: BTreeSet<Vec<u8>>,
+    untracked_bytes_max: u64,
+) -> Result<SortedPaths, GitError> {
     let inside = DirectoryHandle::open(top).map_err(GitError::disk(top))?;
-    let mut sorted = SortedPaths { gone: Vec::new(), there: Vec::new(), nested: Vec::new() };
-    for mut path in paths {
-        let stands = how_it_stands(&inside, &bytes_path(&path));
+    let mut sorted =
+        SortedPaths { gone: Vec::new(), there: Vec::new(), nested: Vec::new(), unseen: Vec::new() };
+    let tracked = tracked.into_iter().map(|path| (path, u64::MAX));
+    let untracked = untracked.into_iter().map(|path| (path, untracked_bytes_max));
+    for (mut path, bytes_max) in tracked.chain(untracked) {
+        let stands = how_it_stands(&inside, &bytes_path(&path), bytes_max);
+        if let Err(reason) = stands {
+            sorted.unseen.push(UnseenPart::new(reason, &path));
+        }
         path.push(0);
         match stands {
-            Some(EntryKind::File | EntryKind::Link) => sorted.there.extend(path),
-            Some(EntryKind::Directory) => sorted.nested.push(path),
-            Some(EntryKind::Other | EntryKind::Nothing) => sorted.gone.extend(path),
-            None => {}
+            Ok(EntryKind::File | EntryKind::Link) => sorted.there.extend(path),
+            Ok(EntryKind::Directory) => sorted.nested.push(path),
+            Ok(EntryKind::Other | EntryKind::Nothing) => sorted.gone.extend(path),
+            Err(_) => {}
         }
     }
     Ok(sorted)
 }
 
-/// `None`: it is there and cannot be read.
-fn how_it_stands(inside: &DirectoryHandle, path: &Path) -> Option<EntryKind> {
-    let Ok((parent, name)) = inside.parent(path) else { return Some(EntryKind::Nothing) };
+/// An error: it is there, and is left as it was.
+fn how_it_stands(inside: &DirectoryHandle, path: &Path, bytes_max: u64) -> Result<EntryKind, UnseenReason> {
+    let Ok((parent, name)) = inside.parent(path) else { return Ok(EntryKind::Nothing) };
     let stands = parent.stands(name).unwrap_or(EntryKind::Nothing);
     match stands {
-        EntryKind::File if parent.read(name).is_err() => None,
+        EntryKind::File => match parent.read(name).and_then(|file| file.metadata()) {
+            Ok(about) if about.len() > bytes_max => Err(UnseenReason::Large),
+            Ok(_) => Ok(EntryKind::File),
+            Err(_) => Err(UnseenReason::Closed),
+        },
         // A directory where a file was; what is in it has paths of its own.
         EntryKind::Directory
             if inside
                 .parent(&path.join(".git"))
                 .is_ok_and(|(at, name)| at.stands(name).ok() == Some(EntryKind::Nothing)) =>
         {
-            Some(EntryKind::Nothing)
+            Ok(EntryKind::Nothing)
         }
-        stands => Some(stands),
+        stands => Ok(stands),
     }
 }
 
 /// True if an index of theirs says of each file which bytes it has: nothing is converted, nothing is hidden from git.
-fn is_about_bytes(repository: &Repository, entries: &[(u8, Vec<u8>)]) -> bool {
+fn is_about_bytes(repository: &Repository, entries: &[IndexEntry]) -> bool {
     let is_attributes = |path: &[u8]| bytes_path(path).file_name() == Some(OsStr::new(".gitattributes"));
     let config = fs::read(repository.common.join("config")).unwrap_or_default();
     let config = String::from_utf8_lossy(&config).to_lowercase();
-    entries.iter().all(|(mark, path)| *mark == b'H' && !is_attributes(path))
+    entries.iter().all(|entry| entry.mark == b'H' && !is_attributes(&entry.path))
         && !repository.top.join(".gitattributes").exists()
         && !repository.common.join("info/attributes").exists()
         && !["autocrlf", "eol", "attributesfile", "include"].iter().any(|word| config.contains(word))

@@ -69,7 +69,7 @@ impl Git {
         found
     }
 
-    fn stores_dir(&self) -> PathBuf {
+    pub(super) fn stores_dir(&self) -> PathBuf {
         self.places.own.join("snapshots")
     }
 
@@ -148,6 +148,13 @@ impl SnapshotStore {
     /// When it was pointed at what it is.
     pub(super) fn written(&self, reference: &HiddenReference) -> Option<SystemTime> {
         fs::symlink_metadata(self.dir.join(&reference.name)).ok()?.modified().ok()
+    }
+
+    /// As if it had been pointed at then.
+    pub(super) fn set_written(&self, reference: &HiddenReference, at: SystemTime) -> Result<(), GitError> {
+        let path = self.dir.join(&reference.name);
+        let set = fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(at));
+        set.map_err(GitError::disk(&path))
     }
 
     /// All of them.

@@ -143,6 +143,7 @@ pub(super) struct ChangesForm {
     files: Vec<ChangeForm>,
     patch: String,
     is_cut: bool,
+    unseen: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -264,7 +265,8 @@ impl From<TreeChanges> for ChangesForm {
         let mut fits = names_that_fit();
         let files: Vec<_> =
             changes.files.into_iter().map(form).take_while(|change| fits(&change.path)).collect();
-        Self { is_cut: changes.is_cut || files.len() < all, files, patch: changes.patch }
+        let is_cut = changes.is_cut || files.len() < all;
+        Self { is_cut, files, patch: changes.patch, unseen: changes.unseen }
     }
 }
 
@@ -282,7 +284,9 @@ impl From<ChangesForm> for TreeChanges {
             plus: form.plus,
             minus: form.minus,
         };
-        Self { files: form.files.into_iter().map(change).collect(), patch: form.patch, is_cut: form.is_cut }
+        let (patch, is_cut, unseen) = (form.patch, form.is_cut, form.unseen);
+        let unseen = unseen.iter().map(|words| one_line(words)).collect();
+        Self { files: form.files.into_iter().map(change).collect(), patch, is_cut, unseen }
     }
 }
 

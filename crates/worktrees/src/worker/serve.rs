@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use tokio::task::{AbortHandle, LocalSet};
 use super::protocol::{
     GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
 };
+use crate::git::PersonHome;
 use crate::session_trees::GitTrees;
 
 /// Answers that wait to be written.
@@ -40,7 +43,8 @@ async fn serve() -> io::Result<()> {
     let mut to = pipe::Sender::from_owned_fd(rustix::io::dup(io::stdout())?)?;
     let Some(line) = read_line(&mut from).await? else { return Ok(()) };
     let places: WorkerPlaces = serde_json::from_slice(&line)?;
-    let trees = Rc::new(GitTrees::open_at(&places.data, &places.own));
+    let trees = GitTrees::open_at(&places.data, &places.own);
+    let trees = Rc::new(trees.map(|trees| trees.for_person(person_home())));
     let (say, mut said) = mpsc::channel::<WorkerReply>(ANSWERS_WAITING_MAX);
     let writer = tokio::task::spawn_local(async move {
         while let Some(reply) = said.recv().await {
@@ -79,6 +83,22 @@ async fn serve() -> io::Result<()> {
     Ok(())
 }
 
+/// The home of the user that this runs as: the one that the server names, if it is this user's, or the one in the list of users.
+fn person_home() -> Option<PersonHome> {
+    let user = rustix::process::getuid().as_raw();
+    let is_ours = |home: &PathBuf| std::fs::metadata(home).is_ok_and(|about| about.uid() == user);
+    if let Some(home) = std::env::var_os("HOME").map(PathBuf::from).filter(is_ours) {
+        let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        return Some(PersonHome { home, config });
+    }
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let home = users.lines().find_map(|line| {
+        let parts: Vec<&str> = line.split(':').collect();
+        (parts.get(2)?.parse() == Ok(user)).then(|| PathBuf::from(parts.get(5).copied().unwrap_or_default()))
+    });
+    Some(PersonHome { home: home.filter(is_ours)?, config: None })
+}
+
 /// The next line, without its end; none at the end of everything.
 async fn read_line(from: &mut BufReader<pipe::Receiver>) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
@@ -111,7 +131,7 @@ async fn answer(
             GroundAnswer::Remembered { is_tracked }
         }
         GroundCall::Copy { directory } => {
-            trees.copy(directory).await?;
+            trees.copy(session, directory).await?;
             GroundAnswer::Copied
         }
         GroundCall::Changes { directory, turn } => {

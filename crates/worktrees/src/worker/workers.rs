@@ -41,6 +41,9 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Processes of a worker: a few gits, each with its helpers.
 const PROCESSES_MAX: u32 = 64;
 
+/// The variables of the server that a worker gets. Its own ignore file counts where it works as the server's user.
+const ENVIRONMENT: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
+
 /// Why somebody has to wait.
 const CROWDED: &str = "too much is asked of this session's directory at once; ask again";
 
@@ -67,6 +70,8 @@ pub struct GroundWorkers(Arc<Shared>);
 struct Shared {
     setup: WorkerSetup,
     running: Mutex<RunningWorkers>,
+    /// Where something is being copied after a turn, and whether there is more by now.
+    copying: Mutex<BTreeMap<(SessionId, String), bool>>,
 }
 
 /// The workers that there are, and the tasks that carry their calls.
@@ -101,7 +106,7 @@ struct Calling {
 impl GroundWorkers {
     /// None is started before it is needed.
     pub fn new(setup: WorkerSetup) -> Self {
-        Self(Arc::new(Shared { setup, running: Mutex::default() }))
+        Self(Arc::new(Shared { setup, running: Mutex::default(), copying: Mutex::default() }))
     }
 
     /// Has it done on the ground of that session.
@@ -142,6 +147,20 @@ fn odd() -> TreesError {
 impl Shared {
     fn running(&self) -> MutexGuard<'_, RunningWorkers> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn copying(&self) -> MutexGuard<'_, BTreeMap<(SessionId, String), bool>> {
+        self.copying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if something has come since it was last asked; otherwise nobody copies there any more.
+    fn is_to_be_copied(&self, key: &(SessionId, String)) -> bool {
+        let mut copying = self.copying();
+        let is_more = copying.get_mut(key).is_some_and(std::mem::take);
+        if !is_more {
+            copying.remove(key);
+        }
+        is_more
     }
 
     /// The way to the worker of a session; it is started if there is none.
@@ -262,7 +281,10 @@ async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, Proc
     let name = TreeName::of_ground(session);
     let argv = vec![setup.exe.to_string_lossy().into_owned(), "ground".to_owned()];
     let plan = TreePlan {
-        env: std::env::var("PATH").map(|path| ("PATH".to_owned(), path)).into_iter().collect(),
+        env: ENVIRONMENT
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+            .collect(),
         memory_bytes_max: Some(MEMORY_BYTES_MAX),
         processes_max: Some(PROCESSES_MAX),
         wall,
@@ -344,7 +366,7 @@ impl Line {
                         return;
                     },
                     // Nobody else comes.
-                    None if is_idle => return,
+                    None if is_idle || is_closed(shared) => return,
                     None => is_open = false,
                 },
                 () = give_ups(&mut self.under_way), if !is_idle => self.give_up().await,
@@ -458,6 +480,11 @@ impl Line {
     }
 }
 
+/// True if the server ends. Whatever is under way may be cut short anywhere, and is gone on with by the next one.
+fn is_closed(shared: &Weak<Shared>) -> bool {
+    shared.upgrade().is_none_or(|shared| shared.running().is_closed)
+}
+
 /// Until nobody waits for one of them any more.
 async fn give_ups(under_way: &mut BTreeMap<u64, UnderWay>) {
     std::future::poll_fn(|context| {
@@ -487,8 +514,17 @@ impl GroundWorkers {
     /// Has what the session's snapshots reach copied. Neither the turn that has ended nor the next one waits for it; what does
     /// not succeed is done after the next turn.
     fn copy_later(&self, of: OwnedSession, directory: String) {
+        // While one copies, whatever comes is one more round for it.
+        if self.0.copying().insert((of.session, directory.clone()), true).is_some() {
+            return;
+        }
         let workers = self.clone();
-        tokio::spawn(async move { workers.call(of, GroundCall::Copy { directory }).await.map(drop) });
+        tokio::spawn(async move {
+            let key = (of.session, directory.clone());
+            while workers.0.is_to_be_copied(&key) {
+                let _ = workers.call(of.clone(), GroundCall::Copy { directory: directory.clone() }).await;
+            }
+        });
     }
 }
 

@@ -127,7 +127,7 @@ async fn cycle(numbers: impl Iterator<Item = usize>) {
     nothing_is_left(&yard);
 }
 
-fn count(name: &str, or: u64) -> u64 {
+pub(super) fn count(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |value| value.parse().expect("a number"))
 }
 

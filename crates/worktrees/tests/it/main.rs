@@ -9,7 +9,9 @@ mod killed;
 mod leftovers;
 mod snapshots;
 mod stores;
+mod taking_over;
 mod undoing;
+mod unseen;
 mod writers;
 
 use std::collections::BTreeMap;

@@ -55,6 +55,8 @@ impl Yard {
 async fn no_snapshot_is_lost_whatever_becomes_of_the_persons_objects() {
     let yard = Yard::new();
     let before = taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+    let found = yard.git.find(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap();
+    assert_eq!(found.as_ref(), Some(&before), "it is there before it is copied");
     yard.write("committed.txt", "committed");
     yard.plain(&["add", "."]);
     yard.plain(&["commit", "-q", "-m", "second"]);
@@ -90,6 +92,21 @@ async fn no_snapshot_is_lost_whatever_becomes_of_the_persons_objects() {
     // Nor does it matter if there is nothing left of it at all.
     fs::remove_dir_all(yard.repository.join(".git")).unwrap();
     yard.alone().unwrap();
+}
+
+#[tokio::test]
+async fn a_fork_is_made_in_a_repository_that_has_nothing_left() {
+    let yard = Yard::new();
+    yard.write("a.txt", "changed");
+    let after = taken(&yard, &yard.repository, 1, SnapshotMoment::After).await;
+    yard.git.copy(&yard.repository).await.unwrap();
+    yard.plain(&["checkout", "-q", "--orphan", "other"]);
+    yard.plain(&["rm", "-rfq", "."]);
+    yard.plain(&["branch", "-D", "main"]);
+    yard.prune();
+    let fork = yard.git.fork(&yard.repository, &after, &named("fork"), None).await.unwrap();
+    assert_eq!(plain(&fork.root, &["log", "--format=%s"]), "first");
+    assert_eq!(plain(&fork.root, &["status", "--porcelain"]), " M a.txt");
 }
 
 #[tokio::test]
@@ -207,6 +224,33 @@ async fn beyond_the_bound_nothing_is_copied_and_it_is_known() {
 }
 
 #[tokio::test]
+async fn where_they_take_too_much_room_the_oldest_go_first() {
+    let yard = Yard::new();
+    for turn in 1..5 {
+        taken(&yard, &yard.repository, turn, SnapshotMoment::After).await;
+    }
+    let age = |turn: u64, days: u64| {
+        let reference = yard.store().join(snapshot_name(turn, SnapshotMoment::After).reference());
+        let at = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400);
+        fs::File::options().append(true).open(reference).unwrap().set_modified(at).unwrap();
+    };
+    age(1, 9);
+    age(2, 8);
+    age(3, 7);
+    let data = yard.place.path().join("data");
+    let places =
+        GitDirectories { worktrees: data.join("worktrees"), work: data.join("work"), own: data.join("git") };
+    let limits = GitLimits { store_bytes_max: 1, ..GitLimits::default() };
+    let crowded = Git::new(Path::new("git"), places, limits).unwrap();
+    let year = std::time::Duration::from_secs(365 * 86_400);
+    assert!(yard.git.sweep(year).await.unwrap().is_empty(), "there is room");
+    assert_eq!(crowded.sweep(year).await.unwrap().len(), 3);
+    assert!(crowded.sweep(year).await.unwrap().is_empty(), "that of today stays");
+    let left = yard.ours(&["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(left, snapshot_name(4, SnapshotMoment::After).reference());
+}
+
+#[tokio::test]
 async fn worktrees_of_a_repository_share_a_store_also_at_once() {
     let yard = Yard::new();
     let roots = [yard.repository.clone(), yard.enter("one").await.root, yard.enter("two").await.root];
@@ -267,4 +311,73 @@ async fn long_ids_and_cut_off_histories_are_copied_too() {
     yard.alone().unwrap();
     let fork = yard.git.fork(&shallow, &after, &named("fork"), None).await.unwrap();
     assert_eq!(plain(&fork.root, &["status", "--porcelain"]), " M a.txt");
+}
+
+/// Git as a person runs it, whatever comes of it: beside `gc --prune=now` it may fail.
+fn tried(directory: &Path, words: &[&str]) {
+    plain_command(directory).args(words).output().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_snapshot_is_lost_beside_a_person_who_tidies_up_all_the_time() {
+    let turns = super::cycles::count("HOMING_TIDIED_TURNS", 8);
+    let yard = Yard::new();
+    let (repository, place) = (yard.repository.clone(), yard.place.path().canonicalize().unwrap());
+    let mirror = place.join("mirror.git");
+    plain(&place, &["init", "-q", "--bare", mirror.to_str().unwrap()]);
+    let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let tidying = {
+        let (repository, mirror, is_over) = (repository.clone(), mirror.clone(), is_over.clone());
+        std::thread::spawn(move || {
+            let mut rounds = 0;
+            while !is_over.load(std::sync::atomic::Ordering::SeqCst) {
+                tried(&repository, &["gc", "--quiet", "--prune=now"]);
+                tried(&repository, &["push", "-q", "--mirror", mirror.to_str().unwrap()]);
+                tried(&repository, &["fetch", "-q", mirror.to_str().unwrap()]);
+                tried(&repository, &["repack", "-q", "-a", "-d"]);
+                rounds += 1;
+            }
+            rounds
+        })
+    };
+    let mut all = Vec::new();
+    for turn in 1..=turns {
+        let before = taken(&yard, &repository, turn, SnapshotMoment::Before).await;
+        yard.write("a.txt", &format!("turn {turn}\n"));
+        yard.write(&format!("new/{turn}.txt"), &format!("new in turn {turn}\n"));
+        match turn % 5 {
+            1 => {}
+            2 => {
+                tried(&repository, &["add", "."]);
+                tried(&repository, &["commit", "-q", "-m", "work"]);
+            }
+            3 => tried(&repository, &["commit", "-q", "-a", "--amend", "-m", "amended"]),
+            4 => {
+                tried(&repository, &["stash", "push", "-q", "-u"]);
+                tried(&repository, &["stash", "pop", "-q"]);
+            }
+            _ => {
+                tried(&repository, &["add", "."]);
+                tried(&repository, &["reset", "-q"]);
+            }
+        }
+        let after = taken(&yard, &repository, turn, SnapshotMoment::After).await;
+        yard.git.copy(&repository).await.unwrap();
+        all.push((before, after));
+    }
+    is_over.store(true, std::sync::atomic::Ordering::SeqCst);
+    println!("{turns} turns beside {} rounds of tidying up", tidying.join().unwrap());
+    tried(&repository, &["reflog", "expire", "--expire=now", "--all"]);
+    tried(&repository, &["gc", "--quiet", "--prune=now"]);
+    for (before, after) in &all {
+        assert!(!yard.git.diff(before, after).await.unwrap().files.is_empty(), "{after:?}");
+        for snapshot in [before, after] {
+            let mut look = plain_command(&repository);
+            look.env("GIT_DIR", yard.store()).args(["rev-list", "--objects", "--quiet", &snapshot.tree]);
+            assert!(look.status().unwrap().success(), "{snapshot:?}");
+        }
+    }
+    for place in [&repository, &mirror] {
+        assert_eq!(plain(place, &["for-each-ref", "--format=%(refname)", "refs/homing"]), "");
+    }
 }

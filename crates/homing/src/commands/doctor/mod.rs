@@ -36,6 +36,8 @@ const FREE_BYTES_WARN: u64 = 1024 * 1024 * 1024;
 const CHECKED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// The longest that one scripted turn under the supervisor may take on a busy machine.
 const TURN_WAIT: Duration = Duration::from_secs(20);
+/// Snapshots that are named one by one.
+const SNAPSHOTS_SHOWN: usize = 10;
 /// The beginning of 2026: a clock before that was never set.
 const CLOCK_MS_MIN: u64 = 1_767_225_600_000;
 /// A file from the future by more than this means that the clock was set back.
@@ -147,6 +149,7 @@ async fn machine(
         key(data_dir, scratch).await,
         disk(data_dir),
         clock(data_dir),
+        snapshots(data_dir),
         self::config(config),
         server(data_dir, screen).await,
         supervisor(scratch).await,
@@ -339,6 +342,31 @@ fn clock(data_dir: &DataDir) -> Finding {
         return Finding::warn(check, "it was set back: the database is from the future", remedy);
     }
     Finding::ok(check, time::full(api::At(now)))
+}
+
+/// Older versions kept snapshots on refs of people's repositories. Those that were not whole are still there.
+fn snapshots(data_dir: &DataDir) -> Finding {
+    let check = "snapshots";
+    let left = match worktrees::snapshots_left_behind(&data_dir.path) {
+        Ok(left) => left,
+        Err(why) => return Finding::warn(check, why.to_string(), "make the data directory readable for you"),
+    };
+    let named = left.iter().flat_map(|left| {
+        left.references.iter().map(|reference| format!("{reference} in {}", left.repository.display()))
+    });
+    let named: Vec<String> = named.collect();
+    if named.is_empty() {
+        return Finding::ok(check, "none is left in people's repositories");
+    }
+    let more = named.len().saturating_sub(SNAPSHOTS_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = named.iter().take(SNAPSHOTS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let detail = format!("something of these is missing, so they stay where they are: {shown}{more}");
+    Finding::warn(
+        check,
+        detail,
+        "look with `git fsck`; delete those that nobody needs with `git update-ref -d REF`",
+    )
 }
 
 type Loaded = (Config, Option<PathBuf>);

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(db.query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
     }
 
-    /// Who has a session by then has its addresses; those of a channel stay everybody's.
+    /// The owner of a session by then has its addresses; those of a channel stay everybody's.
     #[test]
     fn bindings_belong_to_whose_sessions_they_are_by_the_step_that_gives_everybody_their_own() {
         let mut db = Connection::open_in_memory().unwrap();

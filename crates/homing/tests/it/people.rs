@@ -240,16 +240,16 @@ fn a_session_is_handed_over_with_a_yes_and_what_waited_in_it_ends() {
     let session = text(&homing.run(&["show", &runs, "--json"]).json(0), "session");
     let waits = text(&homing.run(&["send", "--session", &session, "--json", "later"]).json(0), "id");
     homing.run(&["grant", "hand-over", &session, "bob"]).expect(0);
-    bob.run(&homing, &["show", &session]).expect(1);
+    bob.run(&homing, &["show", &session]).expect(3);
     let offers = bob.run(&homing, &["grant", "offers", "--json"]).json(0);
     assert_eq!(text(&offers["items"][0], "session"), session, "{offers}");
     assert!(homing.run(&["grant", "offers"]).expect(0).contains(&session));
     homing.run(&["grant", "keep", &session]).expect(0);
-    bob.run(&homing, &["grant", "accept", &session]).expect(1);
+    bob.run(&homing, &["grant", "accept", &session]).expect(3);
 
     homing.run(&["grant", "hand-over", &session, "bob"]).expect(0);
     bob.run(&homing, &["grant", "accept", &session]).expect(0);
-    homing.run(&["show", &session]).expect(1);
+    homing.run(&["show", &session]).expect(3);
     let owner = text(&bob.run(&homing, &["show", &session, "--json"]).json(0), "owner");
     assert_eq!(owner, text(&bob.run(&homing, &["whoami", "--json"]).json(0), "person"));
     let ended = |message: &str| {
@@ -260,7 +260,7 @@ fn a_session_is_handed_over_with_a_yes_and_what_waited_in_it_ends() {
     assert_eq!(ended(&waits), ("refused".to_owned(), Some("handed_over".to_owned())));
     let shown = homing.run(&["show", &waits]).expect(0).to_owned();
     assert!(shown.contains("refused (the session was handed over)"), "{shown}");
-    homing.run(&["show", &runs]).expect(1);
+    homing.run(&["show", &runs]).expect(3);
     let log = bob.run(&homing, &["log", &session]).expect(0).to_owned();
     assert!(log.contains(&format!("what waited has ended: {waits} of ")), "{log}");
     let audit = homing.run(&["audit", "--jsonl"]).expect(0).to_owned();
@@ -287,7 +287,7 @@ fn two_people_who_use_the_same_address_of_a_program_never_meet() {
         assert_eq!(his.get(&route).expect(200), nothing, "he learns nothing of it");
         let first = his.send(&to, "from bob");
         assert_ne!(first["session"], hers["session"], "{address}");
-        assert_eq!((&first["created"], &first["previous"]), (&true.into(), &Value::Null), "{first}");
+        assert_eq!((&first["new"], &first["previous"]), (&true.into(), &Value::Null), "{first}");
         homing.terminate();
         homing.restart();
         let (ann, his) = (homing.http(), testkit::Http::new(&url_of(&homing), &secret));

@@ -6,6 +6,10 @@ use crate::{IfNew, Invalid, MessageChange, NewSession, Order, Part, SessionChang
 /// Marks in the names of models and modes: agents use paths, dates, variants in brackets, and whole URLs.
 const MODEL_MARKS: &str = "._:/@+#=,[]-";
 
+/// The most files that an undo can name, and the longest path.
+const UNDO_FILES_MAX: usize = 100;
+const PATH_LENGTH_MAX: usize = 4_095;
+
 impl IfNew {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
@@ -49,9 +53,13 @@ impl MessageChange {
         match self {
             Self::Text(edit) => words("text", &edit.text),
             Self::Parts(edit) => check_parts(&edit.parts),
-            Self::Hold(hold) if hold.held && hold.there => {
+            Self::Hold(hold) if hold.held && hold.there == Some(true) => {
                 invalid("there", "goes with `held: false`: what is held goes nowhere")
             }
+            Self::Hold(hold) if !hold.held && hold.there.is_none() => invalid(
+                "there",
+                "say where: `false` runs it where the session is now, `true` takes the session back to where it was written for",
+            ),
             Self::Hold(_) => Ok(()),
         }
     }
@@ -210,6 +218,23 @@ impl crate::ScopeRequest {
 }
 
 impl crate::UndoTurn {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        turn("turn", self.turn)?;
+        let Some(only) = &self.only else { return Ok(()) };
+        if self.all {
+            return invalid("only", "is something else than `all`: name one of them");
+        }
+        let is_path =
+            |path: &String| (1..=PATH_LENGTH_MAX).contains(&path.chars().count()) && !path.contains('\0');
+        match (1..=UNDO_FILES_MAX).contains(&only.len()) && only.iter().all(is_path) {
+            true => Ok(()),
+            false => invalid("only", format!("must name 1 to {UNDO_FILES_MAX} files")),
+        }
+    }
+}
+
+impl crate::RedoTurn {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         turn("turn", self.turn)

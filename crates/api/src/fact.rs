@@ -3,7 +3,7 @@
 //! `RuleFact` is what happened to the session; `StoryFact` is what people are shown of a turn, sent as the bytes that
 //! were stored. A reader that does not know a type keeps its place and shows it as something other (`What::Other`).
 
-use crate::{At, FileChange, Origin, QuestionForm, Scope, ScopeChange};
+use crate::{At, FileChange, Origin, QuestionForm, RepositoryMove, Scope, ScopeChange};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{OneOfBuilder, Ref};
 use utoipa::openapi::{RefOr, Schema};
@@ -220,9 +220,11 @@ pub enum RuleFact {
     ErrandFailed { errand: u32, epoch: u32 },
     /// Everything this turn had changed is as it was before it.
     Undone { turn: u32 },
+    /// The last undo of this turn was taken back: everything is as it was before that.
+    Redone { turn: u32 },
     /// The agent's list is known for the scope of this epoch. `kind`: `commands` or `models`.
     Learned { kind: String, epoch: u32 },
-    /// An errand came back under another epoch, or twice, and was not applied. `kind`: `enter`, `undo`,
+    /// An errand came back under another epoch, or twice, and was not applied. `kind`: `enter`, `undo`, `redo`,
     /// `commands`, `models`, `files` or `diff`.
     StaleErrand { errand: u32, epoch: u32, kind: String },
 }
@@ -324,6 +326,9 @@ pub enum Story {
         cut: bool,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unseen: Vec<String>,
+        /// The moves of the repository itself: commits, a switch, a stash.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        moves: Vec<RepositoryMove>,
     },
     /// The way the agent comes to know what was said before, where it is not simply asked to go on: `way` is a stable
     /// word for it, `turns` how many turns it was told, `text` the same for people.

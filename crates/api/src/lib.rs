@@ -73,13 +73,13 @@ pub use person::{
     AddedPerson, Bound, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery, Person,
     PersonChange, Right, Role, Who,
 };
-pub use problem::{Code, Invalid, Problem, TouchedSince};
+pub use problem::{Code, Invalid, Problem, TouchedSince, UnsureChanges};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{
     Changes, ChangesQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Readiness, Ready,
-    ReadyPart, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting,
-    ScopeWorktree, UndoTurn,
+    ReadyPart, RedoTurn, RepositoryMove, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink,
+    ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoFile, UndoPreview, UndoTurn,
 };
 pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};

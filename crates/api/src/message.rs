@@ -332,10 +332,10 @@ pub struct EditParts {
 pub struct Hold {
     /// True if it is to be held.
     pub held: bool,
-    /// Released, it goes back into the scope that it was written for, and takes the session along. That is a change of
-    /// scope, and needs what such a change needs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub there: bool,
+    /// Where it is released, which has to be said: `false` in the scope of now; `true` back in the one that it was written
+    /// for, and takes the session along. That is a change of scope, and needs what such a change needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub there: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -357,9 +357,7 @@ impl<'de> Deserialize<'de> for MessageChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields: MessageChangeFields = object(deserializer)?;
         match (fields.text, fields.parts, fields.revision, fields.held) {
-            (None, None, None, Some(held)) => {
-                Ok(Self::Hold(Hold { held, there: fields.there.unwrap_or_default() }))
-            }
+            (None, None, None, Some(held)) => Ok(Self::Hold(Hold { held, there: fields.there })),
             _ if fields.there.is_some() => Err(de::Error::custom("`there` goes with `held`")),
             (Some(text), None, Some(revision), None) => Ok(Self::Text(EditText { text, revision })),
             (None, Some(parts), Some(revision), None) => Ok(Self::Parts(EditParts { parts, revision })),

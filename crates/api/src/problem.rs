@@ -34,6 +34,18 @@ pub struct Problem {
     /// Changes since, if that is why a turn is not undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub touched: Option<Box<TouchedSince>>,
+    /// Changes of which it is not certain that they are the agent's, if that is why a turn is not undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsure: Option<Box<UnsureChanges>>,
+}
+
+/// The files that changed during a turn and of which the agent has not said that it changed them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnsureChanges {
+    /// Where they are, from the top of the tree; at most 100.
+    pub files: Vec<String>,
+    /// The number of those that are not listed.
+    pub more: u64,
 }
 
 /// The files of a turn that later turns, or people, have changed since.
@@ -59,6 +71,7 @@ impl Problem {
             retry_after: None,
             answered: None,
             touched: None,
+            unsure: None,
         }
     }
 
@@ -204,6 +217,9 @@ codes! {
     /// Something has touched the files of a turn since.
     TouchedSince = "touched_since", 409, "changed again since",
         "undo the later turns first, the last one before the others, or put the files in `touched` back by hand; nothing was changed";
+    /// It is not certain that the agent has changed the files of a turn.
+    UnsureChanges = "unsure_changes", 409, "not certain whose changes",
+        "say that all are meant (`all`), or which (`only`); GET /api/v1/sessions/{id}/undo lists them; nothing was changed";
     /// The scope has changed while it was looked up.
     Stale = "stale", 409, "the scope has changed meanwhile", "ask again";
     /// A worktree stays as it is, because something is in the way.

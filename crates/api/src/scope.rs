@@ -265,7 +265,7 @@ fn revision(field: &'static str, named: Option<&str>, first: &str, marks: &str) 
 }
 
 /// The turn whose changes are to be put back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UndoTurn {
     /// The turn.
@@ -273,6 +273,33 @@ pub struct UndoTurn {
     #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub turn: u32,
     /// The epoch of the scope that you saw: if it is another one by now, nothing is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_maybe")]
+    #[schema(minimum = 0, maximum = 2_147_483_647)]
+    pub under: Option<u32>,
+    /// All files that changed during the turn are meant, also those of which the agent has not said that it changed them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// Only these files are meant, from the top of the tree, whoever has changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<FilePath>>)]
+    pub only: Option<Vec<String>>,
+}
+
+/// The path of a file from the top of the tree.
+#[derive(ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 4_095, pattern = "^[^\\u0000]*$")]
+#[allow(dead_code)]
+pub(crate) struct FilePath(String);
+
+/// The turn whose last undo is to be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedoTurn {
+    /// The turn.
+    #[serde(deserialize_with = "whole")]
+    #[schema(minimum = 1, maximum = 2_147_483_647)]
+    pub turn: u32,
+    /// The epoch of the scope that you saw: if it is another one by now, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_maybe")]
     #[schema(minimum = 0, maximum = 2_147_483_647)]
     pub under: Option<u32>,
@@ -318,6 +345,51 @@ pub struct Changes {
     /// Sentences about what was not looked at: large files that git does not track, repositories within, submodules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// The moves of the repository itself: commits, a switch, a stash. No undo takes these back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<RepositoryMove>,
+}
+
+/// A move of the repository itself that a turn has made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RepositoryMove {
+    /// The move, in words.
+    pub words: String,
+    /// The command that takes it back.
+    pub command: String,
+}
+
+/// The work of an undo that was only asked about. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UndoPreview {
+    /// The turn.
+    pub turn: u32,
+    /// True if it could be undone now.
+    pub possible: bool,
+    /// Why not, in words, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Each file of the turn, and its fate.
+    pub files: Vec<UndoFile>,
+    /// Those of them that later turns, or people, have changed since: with any of these nothing is undone.
+    pub touched: Vec<String>,
+    /// Those of which the agent has not said that it changed them: with any of these nothing is undone, unless you say that
+    /// they are meant (`all` or `only`).
+    pub unsure: Vec<String>,
+    /// The moves of the repository itself, which no undo takes back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<RepositoryMove>,
+    /// True if there are more files.
+    pub cut: bool,
+}
+
+/// One file of an undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UndoFile {
+    /// Where it is, from the top of the tree.
+    pub path: String,
+    /// `restored`, `removed`, `brought_back`, `mode` (only that changes) or `as_before` (already).
+    pub kind: String,
 }
 
 /// One file that was changed.

@@ -37,7 +37,7 @@ impl TurnSnapshots {
     }
 
     pub(crate) async fn before(self) -> TreeBefore {
-        match self.remember(Side::Before).await {
+        match self.remember(Side::Before, None).await {
             Ok(true) => TreeBefore::Tree,
             Ok(false) => TreeBefore::NoTree,
             Err(why) => {
@@ -46,18 +46,18 @@ impl TurnSnapshots {
         }
     }
 
-    /// Its changes; none if there is nothing to compare.
-    pub(crate) async fn after(self) -> Result<Option<TreeChanges>, String> {
+    /// Its changes; none if there is nothing to compare. `edits` are the files of which the agent has said that it changed them.
+    pub(crate) async fn after(self, edits: Option<Vec<String>>) -> Result<Option<TreeChanges>, String> {
         let unseen = |why: TreesError| format!("what this turn has changed could not be seen: {why}");
-        if !self.remember(Side::After).await.map_err(unseen)? {
+        if !self.remember(Side::After, edits).await.map_err(unseen)? {
             return Ok(None);
         }
         let changes = self.trees.changes(self.of.clone(), &self.directory, self.turn);
         in_time(changes).await.map_err(unseen)
     }
 
-    async fn remember(&self, side: Side) -> Result<bool, TreesError> {
-        in_time(self.trees.remember(self.of.clone(), &self.directory, self.turn, side)).await
+    async fn remember(&self, side: Side, edits: Option<Vec<String>>) -> Result<bool, TreesError> {
+        in_time(self.trees.remember(self.of.clone(), &self.directory, self.turn, side, edits)).await
     }
 }
 

@@ -14,7 +14,7 @@ mod local;
 pub use local::LocalCluster;
 
 use crate::fanout::{LiveWords, SessionUpdate};
-use crate::{RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen};
+use crate::{RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, UndoPreview};
 use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -118,13 +118,13 @@ pub trait Node: Debug + Send + Sync + 'static {
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>>;
-    /// The files of a turn that something has touched since.
-    fn touched(
+    /// The work of an undo of a turn, and what is in its way.
+    fn preview_undo(
         &self,
         directory: String,
         session: SessionId,
         turn: Turn,
-    ) -> ClusterReply<'_, Result<Vec<String>, String>>;
+    ) -> ClusterReply<'_, Result<UndoPreview, String>>;
     /// The worktrees on this node: whose, and what they are called.
     fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>>;
     /// The same, as they were when somebody last looked at them.

@@ -1,14 +1,15 @@
-//! Errands outside between turns: a worktree is made and set up, a turn is undone; and chores.
+//! Errands outside between turns: a worktree is made and set up, a turn is undone or redone; and chores.
 //!
 //! A `RunningErrand` is one errand of one keeper. It has no store; it says stories for people, and at last brings back a
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
 
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::{OwnedSession, RemovedTree, Scripts, TreesError};
+use crate::{OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
-    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, Term, Turn, What,
+    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, Term, Turn, UndoFiles,
+    What,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,6 +131,7 @@ fn kind_of(what: &What) -> ErrandKind {
     match what {
         What::Enter(_) => ErrandKind::Enter,
         What::Undo { .. } => ErrandKind::Undo,
+        What::Redo { .. } => ErrandKind::Redo,
     }
 }
 
@@ -144,7 +146,8 @@ impl ErrandRunner {
         self.end_leftovers().await;
         let done = match what {
             What::Enter(wanted) => self.enter(wanted, say).await,
-            What::Undo { turn } => self.undo(*turn, say).await,
+            What::Undo { turn, files } => self.undo(*turn, files, say).await,
+            What::Redo { turn } => self.redo(*turn, say).await,
         };
         match done {
             Ok(came) => came,
@@ -179,12 +182,31 @@ impl ErrandRunner {
         Ok(Return::Entered { directory: entered.directory, home })
     }
 
-    async fn undo(&self, turn: Turn, say: &mpsc::Sender<ErrandOutput>) -> Result<Return, String> {
+    async fn undo(
+        &self,
+        turn: Turn,
+        files: &UndoFiles,
+        say: &mpsc::Sender<ErrandOutput>,
+    ) -> Result<Return, String> {
         let whom = &self.whom;
-        let undone = self.ports.trees.undo(whom.of.clone(), &whom.scope.directory, turn).await;
+        let undone = self.ports.trees.undo(whom.of.clone(), &whom.scope.directory, turn, files.clone()).await;
         let undone = undone.map_err(|why| format!("turn {turn} could not be undone: {why}"))?;
-        notice(say, turn, &undone_words(turn, undone.files.len())).await;
+        notice(say, turn, &undone_words(turn, undone.files.len(), &undone.moves)).await;
         Ok(Return::Undone)
+    }
+
+    async fn redo(&self, turn: Turn, say: &mpsc::Sender<ErrandOutput>) -> Result<Return, String> {
+        let whom = &self.whom;
+        let redone = self.ports.trees.redo(whom.of.clone(), &whom.scope.directory, turn).await;
+        let redone =
+            redone.map_err(|why| format!("the undo of turn {turn} could not be taken back: {why}"))?;
+        let words = match redone.files.len() {
+            0 => format!("the undo of turn {turn} was taken back before"),
+            1 => format!("the undo of turn {turn} is taken back: 1 file is as before it"),
+            files => format!("the undo of turn {turn} is taken back: {files} files are as before it"),
+        };
+        notice(say, turn, &words).await;
+        Ok(Return::Redone)
     }
 
     /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed.
@@ -268,12 +290,17 @@ impl ErrandRunner {
     }
 }
 
-fn undone_words(turn: Turn, files: usize) -> String {
-    match files {
+/// An undo is about files: what the turn did to the repository itself is named with how to take it back.
+fn undone_words(turn: Turn, files: usize, moves: &[TreeMove]) -> String {
+    let mut words = match files {
         0 => format!("turn {turn} changed no file"),
         1 => format!("turn {turn} undone: 1 file is as before"),
         files => format!("turn {turn} undone: {files} files are as before"),
+    };
+    for TreeMove { words: moved, command } in moves {
+        words.push_str(&format!("; but {moved}, which `{command}` takes back"));
     }
+    words
 }
 
 async fn notice(say: &mpsc::Sender<ErrandOutput>, turn: Turn, text: &str) {

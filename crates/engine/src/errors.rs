@@ -66,6 +66,9 @@ pub enum WayInError {
     /// Something has touched the files of a turn since, so it is not undone. Nothing was changed.
     #[error("turn {turn} is not undone, because these were changed since: {}", touched_words(files, *more))]
     TouchedSince { turn: Turn, files: Vec<String>, more: usize },
+    /// It is not certain that the agent has changed these files, and nobody has said that they are meant. Nothing was changed.
+    #[error("turn {turn} is not undone, because {}: {}", unsure_words(*has_report), touched_words(files, *more))]
+    UnsureChanges { turn: Turn, files: Vec<String>, more: usize, has_report: bool },
 }
 
 /// Why something is not shown.
@@ -82,6 +85,9 @@ pub enum ViewError {
     /// The lookup belongs to a scope that is no more.
     #[error("the scope has changed while this was looked up: ask again")]
     Stale,
+    /// The subject belongs to another scope than that of now.
+    #[error("this belongs to another scope than the one the session is in now")]
+    OtherScope,
 }
 
 /// Why somebody is not let in, or who may do what stays as it is.
@@ -300,6 +306,7 @@ impl WayInError {
             Self::NotInWorktree => "not_in_worktree",
             Self::OtherScope => "other_scope",
             Self::TouchedSince { .. } => "touched_since",
+            Self::UnsureChanges { .. } => "unsure_changes",
         }
     }
 
@@ -361,6 +368,7 @@ impl ViewError {
             Self::Invalid(error) => error.code(),
             Self::BadDirectory(error) => error.code(),
             Self::Stale => "stale",
+            Self::OtherScope => "other_scope",
         }
     }
 }
@@ -421,7 +429,8 @@ impl From<WayInError> for WorktreeError {
             | WayInError::Lapsed { .. }
             | WayInError::NotInWorktree
             | WayInError::OtherScope
-            | WayInError::TouchedSince { .. } => UnavailableError::Unavailable(refused.to_string()).into(),
+            | WayInError::TouchedSince { .. }
+            | WayInError::UnsureChanges { .. } => UnavailableError::Unavailable(refused.to_string()).into(),
         }
     }
 }
@@ -562,6 +571,13 @@ fn lapsed_words(interrupted: bool) -> &'static str {
     match interrupted {
         true => "was interrupted before anybody answered; nothing was done",
         false => "is over, or the agent took the question back; nobody can answer it any more",
+    }
+}
+
+fn unsure_words(has_report: bool) -> &'static str {
+    match has_report {
+        true => "these changed during it and the agent has not said that it was the agent",
+        false => "the agent does not say which files it changes, and these changed during it",
     }
 }
 

@@ -20,8 +20,8 @@ use crate::roster::Roster;
 use crate::*;
 use fresh::check_title;
 use kernel::{
-    Act, Address, Delivery, MessageId, OrgId, PersonId, Principal, Record, Request, Right, SessionId, To,
-    authorize, authorize_right,
+    Act, Address, Delivery, Epoch, MessageId, OrgId, PersonId, Principal, Record, Request, Right, SessionId,
+    To, Turn, authorize, authorize_right,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -400,11 +400,13 @@ impl WayIn {
                 self.check_change(by, change)?;
                 self.settled(by, wanted.clone())?
             }
-            Request::Undo { session, turn, under } => {
-                let record = self.record(*session).await?;
-                let of = self.epoch_for_undo(by, &record, *turn, *under).await?;
-                may(by, Act::Say, &record, "session")?;
-                Request::Undo { session: *session, turn: *turn, under: Some(of) }
+            Request::Undo { session, turn, under, files } => {
+                let under = Some(self.epoch_to_put_back(by, *session, *turn, *under).await?);
+                Request::Undo { session: *session, turn: *turn, under, files: files.clone() }
+            }
+            Request::Redo { session, turn, under } => {
+                let under = Some(self.epoch_to_put_back(by, *session, *turn, *under).await?);
+                Request::Redo { session: *session, turn: *turn, under }
             }
             Request::Edit { .. }
             | Request::Withdraw { .. }
@@ -417,6 +419,20 @@ impl WayIn {
             | Request::End { .. } => wanted.clone(),
         };
         Ok((request, resolved))
+    }
+
+    /// The epoch in which a turn can be undone or redone, for somebody who may.
+    async fn epoch_to_put_back(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        turn: Turn,
+        under: Option<Epoch>,
+    ) -> Result<Epoch, WayInError> {
+        let record = self.record(session).await?;
+        let of = self.epoch_for_undo(by, &record, turn, under).await?;
+        may(by, Act::Say, &record, "session")?;
+        Ok(of)
     }
 
     /// A thing that was done once under this key stays done, whatever is in the way by now.
@@ -601,7 +617,7 @@ fn right_for_request(by: &Principal, request: &Request) -> Result<(), AccessErro
         }
         Request::Release { there: true, .. } => Act::Manage,
         Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. } => Act::Say,
-        Request::Edit { .. } | Request::Stop { .. } | Request::Undo { .. } => Act::Say,
+        Request::Edit { .. } | Request::Stop { .. } | Request::Undo { .. } | Request::Redo { .. } => Act::Say,
         Request::Answer { .. } => Act::Answer,
         Request::Reorder { .. }
         | Request::ChangeScope { .. }

@@ -72,7 +72,7 @@ pub use people::{
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, OwnedSession,
     Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, Side, TreeChange, TreeChanges, TreeFiles,
-    TreeReply, TreeSeen, Trees, TreesError, UndoneTurn, WallProver,
+    TreeMove, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WallProver,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

@@ -5,7 +5,7 @@
 //! meanwhile, that is recorded, and nobody gets it.
 
 use crate::engine_ports::EnginePorts;
-use crate::{BadDirectory, TreeChanges, TreeFiles, UnavailableError, ViewError, Views};
+use crate::{BadDirectory, TreeChanges, TreeFiles, UnavailableError, UndoPreview, ViewError, Views};
 use agent::Choice;
 use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
 use store::StoreError;
@@ -92,6 +92,24 @@ impl Views {
         };
         // A list that the agent has not given yet is nothing that was learned of it.
         self.look_for(by, session, kind, work, LookResult::is_there).await
+    }
+
+    /// The work of an undo of this turn, and what is in its way. Nothing is changed.
+    pub async fn preview_undo(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        turn: Turn,
+    ) -> Result<UndoPreview, ViewError> {
+        let (_, row) = self.seen(by, session).await?;
+        let of: Epoch = self.ports.epoch_for_undo::<ViewError>(session, turn, None).await?;
+        if of != row.epoch {
+            return Err(ViewError::OtherScope);
+        }
+        let node = self.ports.cluster.node_of(session);
+        let work =
+            move |scope: Scope, _| async move { node.preview_undo(scope.directory, session, turn).await };
+        self.look_for(by, session, ErrandKind::Diff, work, |_| true).await
     }
 
     /// A directory that is not there, or something else by now, is no emergency: whoever asks is told how to mend it.

@@ -4,7 +4,10 @@
 
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
-use crate::{Engine, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees};
+use crate::{
+    Engine, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees, TreesError,
+    UndoPreview,
+};
 use kernel::{Errand, Return, SessionId, Turn};
 use std::sync::Arc;
 
@@ -63,15 +66,22 @@ impl Node for LocalNode {
         })
     }
 
-    fn touched(
+    fn preview_undo(
         &self,
         directory: String,
         session: SessionId,
         turn: Turn,
-    ) -> ClusterReply<'_, Result<Vec<String>, String>> {
+    ) -> ClusterReply<'_, Result<UndoPreview, String>> {
         Box::pin(async move {
             let (trees, of) = self.ground_of(session).await?;
-            Ok(trees.touched(of, &directory, turn).await?)
+            match trees.preview_undo(of, &directory, turn).await {
+                Ok(preview) => Ok(preview),
+                // No is an answer to whoever asks what would happen.
+                Err(TreesError::Refused(why)) => {
+                    Ok(UndoPreview { why_not: Some(why), ..UndoPreview::default() })
+                }
+                Err(why) => Err(why.into()),
+            }
         })
     }
 

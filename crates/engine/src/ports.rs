@@ -5,7 +5,7 @@
 
 use crate::Secret;
 use agent::Agent;
-use kernel::{Moment, NewWorktree, SessionId, Turn};
+use kernel::{Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::pin::Pin;
@@ -180,13 +180,15 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: String,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
-    /// Remembers how the tree is, before or after a turn. `false` outside of version control.
+    /// Remembers how the tree is, before or after a turn. `false` outside of version control. `edits` are the files of which the
+    /// agent has said that it changed them, if anybody has listened to it.
     fn remember(
         &self,
         of: OwnedSession,
         directory: &str,
         turn: Turn,
         side: Side,
+        edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>>;
     /// The changes of a turn; none if one of its sides was not remembered.
     fn changes(
@@ -195,15 +197,24 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: &str,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
-    /// The files of a turn that something has touched since: later turns, or somebody by hand. Changes nothing.
-    fn touched(
+    /// The work of an undo of this turn, and what is in its way. Changes nothing.
+    fn preview_undo(
         &self,
         of: OwnedSession,
         directory: &str,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, TreesError>>;
-    /// Puts back what a turn changed, unless something has touched the same files since.
+    ) -> TreeReply<'_, Result<UndoPreview, TreesError>>;
+    /// Puts back what a turn changed, unless something has touched the same files since, or it is not certain that the agent
+    /// changed them and nobody says that they are meant.
     fn undo(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        turn: Turn,
+        files: UndoFiles,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>>;
+    /// Takes the last undo of a turn back, unless something has touched the same files since.
+    fn redo(
         &self,
         of: OwnedSession,
         directory: &str,
@@ -308,6 +319,17 @@ pub struct TreeChanges {
     pub is_cut: bool,
     /// Sentences about what was not looked at.
     pub unseen: Vec<String>,
+    /// The moves of the repository itself: commits, a switch, a stash.
+    pub moves: Vec<TreeMove>,
+}
+
+/// A move of the repository itself that a turn has made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeMove {
+    /// The move, in words.
+    pub words: String,
+    /// The command that takes it back.
+    pub command: String,
 }
 
 /// One file that was changed.
@@ -323,11 +345,42 @@ pub struct TreeChange {
     pub minus: Option<u64>,
 }
 
+/// The work of an undo that was only asked about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UndoPreview {
+    /// Each file of the turn, and its fate.
+    pub files: Vec<UndoStep>,
+    /// The files that something has touched since, later turns or somebody by hand: with any of them nothing is undone.
+    pub touched: Vec<String>,
+    /// The files of which the agent has not said that it changed them: with any of them nothing is undone, unless somebody
+    /// says that they are meant.
+    pub unsure: Vec<String>,
+    /// True if the agent has said of any file that it changed it.
+    pub has_report: bool,
+    /// The moves of the repository itself, which no undo takes back.
+    pub moves: Vec<TreeMove>,
+    /// True if there are more files.
+    pub is_cut: bool,
+    /// Why the turn cannot be undone at all, if so.
+    pub why_not: Option<String>,
+}
+
+/// One file of an undo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoStep {
+    /// Where it is, from the top of the tree.
+    pub path: String,
+    /// `restored`, `removed`, `brought_back`, `mode` (only that changes) or `as_before` (already).
+    pub kind: &'static str,
+}
+
 /// A turn that was undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneTurn {
     /// The files that are as they were.
     pub files: Vec<String>,
+    /// The moves of the repository itself, which no undo takes back.
+    pub moves: Vec<TreeMove>,
 }
 
 /// Files of a directory.
@@ -412,6 +465,7 @@ impl Trees for NoTrees {
         _: &str,
         _: Turn,
         _: Side,
+        _: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         Box::pin(async { Ok(false) })
     }
@@ -423,10 +477,24 @@ impl Trees for NoTrees {
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
-    fn touched(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+    fn preview_undo(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        _: Turn,
+    ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         none()
     }
-    fn undo(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn undo(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        _: Turn,
+        _: UndoFiles,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+        none()
+    }
+    fn redo(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         none()
     }
     fn fork(

@@ -12,7 +12,7 @@ mod progress;
 
 pub(crate) use progress::Progress;
 
-use crate::TreeChanges;
+use crate::{TreeChanges, TreeMove};
 use agent::{About, Choice, FileChangeKind, Form, PlanStep, Usage};
 use bytes::Bytes;
 use kernel::{ApprovalId, Scope, Turn};
@@ -127,6 +127,14 @@ pub(crate) struct ChangesForm<'a> {
     /// Sentences about what was not looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unseen: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<MoveForm<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct MoveForm<'a> {
+    words: &'a str,
+    command: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -255,7 +263,9 @@ impl Story<'_> {
         let cut = changes.is_cut || end < changes.patch.len() || files.len() < changes.files.len();
         let fits = changes.unseen.iter().filter(|words| words.len() <= CHANGED_PATH_BYTES_MAX);
         let unseen = fits.take(UNSEEN_MAX).map(String::as_str).collect();
-        Story::Changes(ChangesForm { files, patch: &changes.patch[..end], cut, unseen })
+        let moves = changes.moves.iter();
+        let moves = moves.map(|TreeMove { words, command }| MoveForm { words, command }).collect();
+        Story::Changes(ChangesForm { files, patch: &changes.patch[..end], cut, unseen, moves })
     }
 
     pub(crate) fn usage(usage: &Usage) -> Story<'static> {

@@ -24,6 +24,8 @@ const OUTPUT_AHEAD_MAX: usize = 32;
 const ORDERS_AHEAD_MAX: usize = 64;
 /// Questions that an agent may ask in one attempt. Beyond them the answer is no: nobody would read so many.
 const QUESTIONS_MAX: usize = 256;
+/// The bytes of the names of files that an agent says it has changed in one turn.
+const EDITS_BYTES_MAX: usize = 64 * 1024;
 /// The first wait before a burial is tried again, and the longest.
 const END_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -139,7 +141,8 @@ impl Runner {
             if let Some(agent) = agent {
                 end_leftovers(&*agent, &TreeName::of(session)).await;
             }
-            task.tell_changes(snapshots).await;
+            // Nobody has listened to that attempt to its end.
+            task.tell_changes(snapshots, None).await;
             task.say(RunnerOutput::Report(Report::Lost)).await;
         });
         runner
@@ -152,7 +155,7 @@ impl Runner {
         let (added, gone_in) = (Vec::new(), Vec::new());
         let (end, is_ours) = (EndOrdered::No, true);
         let runner = Self { fence, output, orders, end, added, gone_in, is_ours, questions };
-        (runner, RunnerTask { orders: taken, say, asked: 0, handed: false })
+        (runner, RunnerTask { orders: taken, say, asked: 0, handed: false, edits: AgentEdits::default() })
     }
 
     /// Hands over the words; called once. The keeper never waits for a runner: if it is not taken, it is ordered again
@@ -229,6 +232,26 @@ struct RunnerTask {
     asked: usize,
     /// True if the words may have left us.
     handed: bool,
+    /// The files of which the agent has said that it changed them.
+    edits: AgentEdits,
+}
+
+/// Files of which an agent has said that it changed them, in bounds: what does not fit is not certain to be the agent's.
+#[derive(Debug, Default)]
+struct AgentEdits {
+    files: Vec<String>,
+    bytes: usize,
+}
+
+impl AgentEdits {
+    fn hear(&mut self, path: &str) {
+        let is_plain = !path.is_empty() && !path.chars().any(char::is_control);
+        let fits = self.bytes + path.len() <= EDITS_BYTES_MAX;
+        if is_plain && fits && !self.files.iter().any(|known| known == path) {
+            self.bytes += path.len();
+            self.files.push(path.to_owned());
+        }
+    }
 }
 
 impl RunnerTask {
@@ -261,7 +284,8 @@ impl RunnerTask {
         }
         // What was never given anything has changed nothing.
         if self.handed && gate.saw_tree() {
-            self.tell_changes(options.snapshots).await;
+            let edits = std::mem::take(&mut self.edits);
+            self.tell_changes(options.snapshots, Some(edits.files)).await;
         }
         report
     }
@@ -276,9 +300,9 @@ impl RunnerTask {
     }
 
     /// Looks what has changed, for people. Whoever does not listen any more has died, and the next keeper looks.
-    async fn tell_changes(&self, snapshots: Option<TurnSnapshots>) {
+    async fn tell_changes(&self, snapshots: Option<TurnSnapshots>, edits: Option<Vec<String>>) {
         let Some(snapshots) = snapshots.filter(|_| !self.say.is_closed()) else { return };
-        match snapshots.after().await {
+        match snapshots.after(edits).await {
             Ok(Some(changes)) => self.say(RunnerOutput::Changes(changes)).await,
             Ok(None) => {}
             Err(text) => self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await,
@@ -327,6 +351,9 @@ impl RunnerTask {
                 }
                 other => {
                     self.asked += usize::from(matches!(other, AgentEvent::Asked { .. }));
+                    if let AgentEvent::FileChanged { path, .. } = &other {
+                        self.edits.hear(path);
+                    }
                     self.say(RunnerOutput::Event(other)).await;
                 }
             }

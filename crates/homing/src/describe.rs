@@ -69,6 +69,7 @@ fn rule_fact(rule: &RuleFact) -> String {
         RuleFact::ErrandStarted { what, subject, .. } => format!("{what} {subject} …"),
         RuleFact::ErrandFailed { .. } => "it could not be done; nothing was changed".to_owned(),
         RuleFact::Undone { turn } => format!("turn {turn} was undone"),
+        RuleFact::Redone { turn } => format!("the undo of turn {turn} was taken back"),
         RuleFact::Learned { kind, .. } => format!("the agent's {kind} are known"),
         RuleFact::StaleErrand { kind, epoch, .. } => {
             format!("a late result ({kind}) of epoch {epoch} was not applied")
@@ -126,7 +127,10 @@ pub(crate) fn story(story: &Story) -> String {
         Story::ToolResult { output, failed, .. } => {
             format!("{}{output}", if *failed { "failed: " } else { "" })
         }
-        Story::Changes { files, .. } => changed(files),
+        Story::Changes { files, moves, .. } => {
+            let moved = moves.iter().map(|moved| format!("; {}", plain(&moved.words)));
+            std::iter::once(changed(files)).chain(moved).collect()
+        }
         Story::Memory { text, .. } => text.clone(),
         Story::Script { stage, output, .. } => format!("({stage}) {}", output.trim_end()),
         Story::Worktree { name, change, reference } => worktree(name, change, reference),
@@ -318,7 +322,7 @@ pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
              `homing queue withdraw {id}` takes it back"
         )),
         (ReceiptState::Held, _) => Some(format!(
-            "`homing queue release {id}` lets it run, `homing queue withdraw {id}` takes it back"
+            "`homing queue release --here {id}` lets it run, `homing queue withdraw {id}` takes it back"
         )),
         _ => receipt.hint.clone(),
     }

@@ -6,7 +6,7 @@
 
 use crate::approval::{Answer, Answerer, TurnApproval};
 use crate::request::Request;
-use crate::scope::{Change, Origin, Scope};
+use crate::scope::{Change, Origin, Scope, What};
 use crate::session::*;
 use crate::worktree::NewWorktree;
 use crate::{ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
@@ -77,7 +77,12 @@ impl Session {
             }
             Request::ChangeScope { change, now, session: _ } => self.change(change, now, by),
             Request::KeepScope { session: _ } => self.keep_scope(by),
-            Request::Undo { turn, under, session: _ } => self.undo(turn, under, by, given),
+            Request::Undo { turn, under, files, session: _ } => {
+                self.put_back(What::Undo { turn, files }, turn, under, by, given)
+            }
+            Request::Redo { turn, under, session: _ } => {
+                self.put_back(What::Redo { turn }, turn, under, by, given)
+            }
             Request::Chore { chore, session: _ } => self.holds_still_for(&chore).map(|()| vec![]),
             Request::End { session: _ } => self.end(by, given),
         }
@@ -519,6 +524,7 @@ impl Session {
                     | Fact::ScopeChanged { .. }
                     | Fact::ErrandFailed { .. }
                     | Fact::Undone { .. }
+                    | Fact::Redone { .. }
             )
         };
         matches!(self.work, Work::Idle) || facts.iter().any(ends)

@@ -5,7 +5,7 @@
 //! away at any time.
 
 use crate::approval::{Answer, TurnApproval};
-use crate::scope::{Away, Errand, Origin, Pending, Scope, What};
+use crate::scope::{Away, Errand, Origin, Pending, Scope, UndoFiles, What};
 use crate::session::*;
 use crate::{ApprovalId, EndWhy, Epoch, Fence, MessageId, Moment, Native, PersonId, Term, Turn};
 use alloc::format;
@@ -134,7 +134,9 @@ impl Session {
         let directory = self.scope().map(|scope| Claim::directory(&scope.directory));
         match &self.work {
             Work::Busy(running) => [Claim::slot(running.by)].into_iter().chain(directory).collect(),
-            Work::Away(Away { what: What::Undo { .. }, .. }) => directory.into_iter().collect(),
+            Work::Away(Away { what: What::Undo { .. } | What::Redo { .. }, .. }) => {
+                directory.into_iter().collect()
+            }
             // A worktree is made beside the directory, not in it.
             Work::Away(Away { what: What::Enter(_), .. }) | Work::Idle => Vec::new(),
         }
@@ -277,7 +279,7 @@ impl Session {
             return Vec::new();
         }
         let errand = Errand { epoch: self.epoch, number: self.last_errand };
-        let what = What::Undo { turn: Turn(0) };
+        let what = What::Undo { turn: Turn(0), files: UndoFiles::Certain };
         alloc::vec![Fact::ErrandStarted { errand, what, by: PersonId::ENGINE }, Fact::ErrandFailed { errand },]
     }
 }

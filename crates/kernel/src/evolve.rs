@@ -51,7 +51,7 @@ impl Session {
                 self.work = Work::Away(Away { errand: *errand, what: what.clone(), by: *by });
                 self.last_errand = self.last_errand.max(errand.number);
             }
-            Fact::ErrandFailed { .. } | Fact::Undone { .. } => self.come_back(),
+            Fact::ErrandFailed { .. } | Fact::Undone { .. } | Fact::Redone { .. } => self.come_back(),
             Fact::Learned { kind, epoch } => {
                 self.learned.retain(|(known, _)| known != kind);
                 self.learned.push((*kind, *epoch));

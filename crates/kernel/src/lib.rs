@@ -49,7 +49,9 @@ pub use readiness::{
 pub use request::{Remember, Request, Subject};
 pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
 pub use rules::{ApprovalSubject, Effect, Judgement, Rule, judge, may_answer};
-pub use scope::{Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, Setting, What, Worktree};
+pub use scope::{
+    Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, Setting, UndoFiles, What, Worktree,
+};
 pub use session::{
     AfterFailure, Command, Delivery, Fact, Given, HoldWhy, KeptWhy, Known, Life, Outcome, Policy, Refusal,
     RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy, Unattended, Waiting, Work,

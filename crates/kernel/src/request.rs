@@ -5,7 +5,7 @@
 //! called by the session's own keeper, does not look at it again.
 
 use crate::approval::Answer;
-use crate::scope::Change;
+use crate::scope::{Change, UndoFiles};
 use crate::session::Command;
 use crate::worktree::Chore;
 use crate::{ApprovalId, Epoch, MessageId, PersonId, SessionId, Turn};
@@ -35,7 +35,9 @@ pub enum Request {
     KeepScope { session: SessionId },
     /// Put back what a turn has changed. `under` is the epoch that the asker saw; the way in fills in the one of which the
     /// turn's files are, so that a change in between is no harm.
-    Undo { session: SessionId, turn: Turn, under: Option<Epoch> },
+    Undo { session: SessionId, turn: Turn, under: Option<Epoch>, files: UndoFiles },
+    /// Take the last undo of a turn back. `under` as for an undo.
+    Redo { session: SessionId, turn: Turn, under: Option<Epoch> },
     /// Remove a worktree, or give one back. Its verdict comes when that is over; an ended session has worktrees, too.
     Chore { session: SessionId, chore: Chore },
     /// End the session.
@@ -74,6 +76,7 @@ impl Request {
             | Self::ChangeScope { session, .. }
             | Self::KeepScope { session }
             | Self::Undo { session, .. }
+            | Self::Redo { session, .. }
             | Self::Chore { session, .. }
             | Self::End { session } => Subject::Session(*session),
         }

@@ -114,7 +114,26 @@ pub enum What {
     Undo {
         /// The turn.
         turn: Turn,
+        /// The files that are meant.
+        files: UndoFiles,
     },
+    /// Takes the last undo of a turn back.
+    Redo {
+        /// The turn.
+        turn: Turn,
+    },
+}
+
+/// The files of a turn that an undo is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum UndoFiles {
+    /// Those of which the agent itself has said that it changed them; if there are others, none.
+    #[default]
+    Certain,
+    /// All at which the tree before the turn and the one after it differ.
+    All,
+    /// These, from the top of the tree.
+    Only(Vec<String>),
 }
 
 /// An errand that is under way.
@@ -134,6 +153,7 @@ pub struct Away {
 pub enum ErrandKind {
     Enter,
     Undo,
+    Redo,
     Commands,
     Models,
     Files,
@@ -142,8 +162,8 @@ pub enum ErrandKind {
 
 impl ErrandKind {
     /// Every kind there is, for tables and tests.
-    pub const ALL: [Self; 6] =
-        [Self::Enter, Self::Undo, Self::Commands, Self::Models, Self::Files, Self::Diff];
+    pub const ALL: [Self; 7] =
+        [Self::Enter, Self::Undo, Self::Redo, Self::Commands, Self::Models, Self::Files, Self::Diff];
 }
 
 /// The result of an errand.
@@ -158,6 +178,8 @@ pub enum Return {
     },
     /// Everything the turn had changed is as it was.
     Undone,
+    /// Everything is as it was before the undo.
+    Redone,
     /// It could not be done; the story says why.
     Failed(ErrandKind),
     /// Something was looked up; whoever asked has it. Only the agent's lists are remembered.
@@ -170,6 +192,7 @@ impl Return {
         match self {
             Self::Entered { .. } => ErrandKind::Enter,
             Self::Undone => ErrandKind::Undo,
+            Self::Redone => ErrandKind::Redo,
             Self::Failed(kind) | Self::Seen(kind) => *kind,
         }
     }
@@ -248,9 +271,10 @@ impl Session {
         }
     }
 
-    /// An undo that does not say under which epoch is of none.
-    pub(crate) fn undo(
+    /// An undo, or one that is taken back. If it does not say under which epoch, it is of none.
+    pub(crate) fn put_back(
         &self,
+        what: What,
         turn: Turn,
         under: Option<Epoch>,
         by: PersonId,
@@ -265,7 +289,7 @@ impl Session {
         }
         let free = given.slot != Slot::Taken; // Else somebody else's turn works in this directory.
         match (&self.work, &self.pending, self.first_startable()) {
-            (Work::Idle, None, None) if free => Ok(vec![self.errand(What::Undo { turn }, by)]),
+            (Work::Idle, None, None) if free => Ok(vec![self.errand(what, by)]),
             (Work::Idle | Work::Busy(_) | Work::Away(_), _, _) => Err(Refusal::Busy),
         }
     }
@@ -346,8 +370,12 @@ impl Session {
                 self.entered(away, directory, home, given)
             }
             (Work::Away(away), Return::Undone) if away.is(errand, ErrandKind::Undo) => {
-                let What::Undo { turn } = away.what else { return vec![] };
+                let What::Undo { turn, .. } = away.what else { return vec![] };
                 self.and_over(vec![Fact::Undone { turn }])
+            }
+            (Work::Away(away), Return::Redone) if away.is(errand, ErrandKind::Redo) => {
+                let What::Redo { turn } = away.what else { return vec![] };
+                self.and_over(vec![Fact::Redone { turn }])
             }
             (Work::Away(away), Return::Failed(kind)) if away.is(errand, kind) => {
                 let mut facts = vec![Fact::ErrandFailed { errand }];
@@ -364,9 +392,8 @@ impl Session {
                 self.learn_of(kind)
             }
             (_, Return::Failed(kind)) if errand.epoch == self.epoch && !kind.is_exclusive() => vec![],
-            (_, Return::Entered { .. } | Return::Undone | Return::Failed(_) | Return::Seen(_)) => {
-                self.stale_errand(errand, kind)
-            }
+            (_, Return::Entered { .. } | Return::Undone | Return::Redone)
+            | (_, Return::Failed(_) | Return::Seen(_)) => self.stale_errand(errand, kind),
         }
     }
 
@@ -435,6 +462,7 @@ impl Away {
         let own = match self.what {
             What::Enter(_) => ErrandKind::Enter,
             What::Undo { .. } => ErrandKind::Undo,
+            What::Redo { .. } => ErrandKind::Redo,
         };
         self.errand == errand && own == kind
     }
@@ -443,7 +471,7 @@ impl Away {
 impl ErrandKind {
     /// True if no turn may run beside it.
     pub const fn is_exclusive(self) -> bool {
-        matches!(self, Self::Enter | Self::Undo)
+        matches!(self, Self::Enter | Self::Undo | Self::Redo)
     }
 }
 

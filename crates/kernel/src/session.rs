@@ -166,6 +166,8 @@ pub enum Fact {
     ErrandFailed { errand: Errand },
     /// Everything this turn had changed is as it was before it.
     Undone { turn: Turn },
+    /// The last undo of this turn was taken back: everything is as it was before that.
+    Redone { turn: Turn },
     /// The agent's commands or models are known for the scope of this epoch.
     Learned { kind: ErrandKind, epoch: Epoch },
     /// An errand came back under another epoch, or twice, and was not applied.

@@ -169,7 +169,7 @@ pub(crate) async fn change(
             ask(&door, caller, message, Request::Hold { message }).await
         }
         MessageChange::Hold(change) => {
-            ask(&door, caller, message, Request::Release { message, there: change.there }).await
+            ask(&door, caller, message, Request::Release { message, there: change.there == Some(true) }).await
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One match for each of the engine's errors, from a refusal to a status, a code and advice; and how a problem goes out.
 
 use crate::wire::{answer_form, answerer_word, at};
-use api::{AnsweredBefore, Code, Problem, TouchedSince};
+use api::{AnsweredBefore, Code, Problem, TouchedSince, UnsureChanges};
 use axum::response::{IntoResponse, Response};
 use engine::{
     AccessError, BadDirectory, ConflictError, InvalidError, PeopleError, ScopeError, Settled, Taken,
@@ -57,6 +57,12 @@ impl ApiError {
         self
     }
 
+    /// With the files of which it is not certain whose changes they are.
+    fn unsure(mut self, files: Vec<String>, more: usize) -> Self {
+        self.0.unsure = Some(Box::new(UnsureChanges { files, more: more as u64 }));
+        self
+    }
+
     pub(crate) fn not_found(what: &'static str) -> Self {
         AccessError::NotFound { what }.into()
     }
@@ -87,6 +93,7 @@ impl From<WayInError> for ApiError {
             WayInError::NotInWorktree => error(Code::NotInWorktree),
             WayInError::OtherScope => error(Code::OtherScope),
             WayInError::TouchedSince { files, more, .. } => error(Code::TouchedSince).touched(files, more),
+            WayInError::UnsureChanges { files, more, .. } => error(Code::UnsureChanges).unsure(files, more),
         }
     }
 }
@@ -99,6 +106,7 @@ impl From<ViewError> for ApiError {
             ViewError::Invalid(part) => part.into(),
             ViewError::BadDirectory(part) => part.into(),
             ViewError::Stale => Self::new(Code::Stale, refused.to_string()),
+            ViewError::OtherScope => Self::new(Code::OtherScope, refused.to_string()),
         }
     }
 }
@@ -276,6 +284,8 @@ mod tests {
         let (answer, by) = (kernel::Answer::No, kernel::Answerer::Nobody);
         let settled = Settled { answer, by, handle: None, at: None };
         let (name, known) = ("x".to_owned(), vec!["scripted".to_owned()]);
+        let (files, more) = (vec!["a.txt".into()], 0);
+        let unsure = WayInError::UnsureChanges { turn: Turn(1), files, more, has_report: true };
         let way_in = [
             (403, WayInError::NotYoursToAnswer { who: "ann".into(), rule: RuleId::from_bits(1) }),
             (422, WayInError::UnfitAnswer { takes: ApprovalForm::Words }),
@@ -290,6 +300,7 @@ mod tests {
             (409, WayInError::NotInWorktree),
             (409, WayInError::OtherScope),
             (409, WayInError::TouchedSince { turn: Turn(1), files: vec!["a.txt".into()], more: 2 }),
+            (409, unsure),
             (404, AccessError::NotFound { what: "session" }.into()),
             (401, AccessError::Unauthenticated.into()),
             (403, AccessError::NeedsRight(Right::Manage).into()),
@@ -319,6 +330,7 @@ mod tests {
         ];
         let views = [
             (409, ViewError::Stale),
+            (409, ViewError::OtherScope),
             (404, AccessError::NotFound { what: "session" }.into()),
             (503, UnavailableError::DiskFull.into()),
             (422, InvalidError { field: "after", reason: "too far".into() }.into()),

@@ -8,12 +8,13 @@ use crate::problem::ApiResult;
 use crate::sessions::{SessionName, made_response, named_form};
 use crate::wire::{at, change_of};
 use api::{
-    Changes, ChangesQuery, Made, NewFork, Readiness, Ready, ReadyPart, ScopeRequest, Session, UndoTurn,
+    Changes, ChangesQuery, Made, NewFork, Readiness, Ready, ReadyPart, RedoTurn, RepositoryMove,
+    ScopeRequest, Session, UndoFile, UndoPreview, UndoTurn,
 };
 use axum::extract::State;
 use axum::response::Response;
 use engine::{Neighbour, ReadyView, who_changed};
-use kernel::{Epoch, Request, SessionId, Turn};
+use kernel::{Epoch, Request, SessionId, Turn, UndoFiles};
 
 problems! {
     ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
@@ -23,11 +24,14 @@ problems! {
         DiskFull, Unclear];
     UndoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, TouchedSince,
-        DiskFull, Unclear];
+        UnsureChanges, DiskFull, Unclear];
+    RedoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, DiskFull, Unclear];
     ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
         TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
     ChangesProblems = [Invalid, NotFound, RightMissing];
+    PreviewProblems = [Invalid, NotFound, RightMissing, OtherScope, Stale];
     ReadyProblems = [NotFound, RightMissing];
 }
 
@@ -75,7 +79,8 @@ pub(crate) async fn keep(
 
 /// Put back what a turn has changed
 ///
-/// Refused while a turn runs, and if something has touched the same files since: later turns, or somebody by hand. The
+/// Refused while a turn runs, and if something has touched the same files since: later turns, or somebody by hand. Refused, too, if
+/// files changed during the turn of which the agent has not said that it changed them, unless you say that they are meant. The
 /// problem names them, and nothing is changed. What happens while it is being done ends it the same way, with a notice.
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/undo", tag = "sessions", operation_id = "undo", params(SessionName, KeyHeader),
@@ -94,7 +99,65 @@ pub(crate) async fn undo(
 ) -> ApiResult<Response> {
     undo.check()?;
     let (turn, under) = (Turn(undo.turn), undo.under.map(Epoch));
-    ask(&door, caller, session, Request::Undo { session, turn, under }).await
+    let files = match (undo.all, undo.only) {
+        (true, _) => UndoFiles::All,
+        (false, Some(only)) => UndoFiles::Only(only),
+        (false, None) => UndoFiles::Certain,
+    };
+    ask(&door, caller, session, Request::Undo { session, turn, under, files }).await
+}
+
+/// Take an undo back
+///
+/// The files that the last undo of this turn has changed become what they were just before it. Refused while a turn runs; if
+/// something has touched the same files since, nothing is changed, and a notice in the log names them.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/redo", tag = "sessions", operation_id = "redo", params(SessionName, KeyHeader),
+    request_body = RedoTurn,
+    responses(
+        (status = 200, description = "It is being done; the log says what came of it.", body = Session),
+        (status = 202, description = "It is safe and will be decided; the session is as it is now.", body = Session),
+        RedoProblems,
+    ),
+)]
+pub(crate) async fn redo(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    JsonBody(redo): JsonBody<RedoTurn>,
+) -> ApiResult<Response> {
+    redo.check()?;
+    let (turn, under) = (Turn(redo.turn), redo.under.map(Epoch));
+    ask(&door, caller, session, Request::Redo { session, turn, under }).await
+}
+
+/// See what an undo would do
+///
+/// Each file of the turn with its fate, and those that something has touched since. Nothing is changed.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/undo", tag = "sessions", operation_id = "preview_undo", params(SessionName, ChangesQuery),
+    responses((status = 200, description = "What would happen, or why nothing would.", body = UndoPreview), PreviewProblems),
+)]
+pub(crate) async fn preview_undo(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Query(query): Query<ChangesQuery>,
+) -> ApiResult<Json<UndoPreview>> {
+    query.check()?;
+    let seen = door.engine.views().preview_undo(&caller.by, session, Turn(query.turn)).await?;
+    Ok(Json(preview_form(query.turn, seen)))
+}
+
+fn preview_form(turn: u32, seen: engine::UndoPreview) -> UndoPreview {
+    let file = |step: engine::UndoStep| UndoFile { path: step.path, kind: step.kind.to_owned() };
+    let engine::UndoPreview { files, touched, unsure, has_report: _, moves, is_cut, why_not } = seen;
+    let in_the_way = (!touched.is_empty()).then(|| "some of its files were changed since".to_owned());
+    let why = why_not.or(in_the_way);
+    let files = files.into_iter().map(file).collect();
+    let moves = moves.into_iter().map(|one| RepositoryMove { words: one.words, command: one.command });
+    let moves = moves.collect();
+    UndoPreview { turn, possible: why.is_none(), why, files, touched, unsure, moves, cut: is_cut }
 }
 
 /// Make a fork of a session
@@ -138,12 +201,12 @@ pub(crate) async fn changes(
     let stored = door.engine.views().turn_changes(&caller.by, session, Turn(turn)).await?;
     let told = stored.and_then(|body| serde_json::from_slice::<api::Story>(&body).ok());
     Ok(Json(match told {
-        Some(api::Story::Changes { files, patch, cut, unseen }) => {
-            Changes { turn, known: true, files, patch, cut, unseen }
+        Some(api::Story::Changes { files, patch, cut, unseen, moves }) => {
+            Changes { turn, known: true, files, patch, cut, unseen, moves }
         }
         _ => {
-            let (files, patch, unseen) = (Vec::new(), String::new(), Vec::new());
-            Changes { turn, known: false, files, patch, cut: false, unseen }
+            let (files, patch, unseen, moves) = (Vec::new(), String::new(), Vec::new(), Vec::new());
+            Changes { turn, known: false, files, patch, cut: false, unseen, moves }
         }
     }))
 }

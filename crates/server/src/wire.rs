@@ -178,6 +178,7 @@ fn rule_fact(fact: &Fact) -> api::RuleFact {
         | Fact::ErrandStarted { .. }
         | Fact::ErrandFailed { .. }
         | Fact::Undone { .. }
+        | Fact::Redone { .. }
         | Fact::Learned { .. }
         | Fact::StaleErrand { .. } => scope::fact_form(fact),
     }

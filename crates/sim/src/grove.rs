@@ -10,9 +10,9 @@ use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
     Clock, EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
-    TreeSeen, Trees, TreesError, UndoneTurn,
+    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
 };
-use kernel::{Fence, NewWorktree, SessionId, Turn};
+use kernel::{Fence, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -271,6 +271,7 @@ impl Trees for FaultyTrees {
         directory: &str,
         turn: Turn,
         side: Side,
+        _: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         let session = of.session;
         let directory = directory.to_owned();
@@ -321,23 +322,28 @@ impl Trees for FaultyTrees {
                     patch: String::new(),
                     is_cut: false,
                     unseen: Vec::new(),
+                    moves: Vec::new(),
                 }))
             })
             .await
         })
     }
 
-    fn touched(
+    fn preview_undo(
         &self,
         of: OwnedSession,
         directory: &str,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+    ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         let session = of.session;
         let directory = directory.to_owned();
         Box::pin(async move {
-            let what = format!("touched {turn} of {} in {directory}", short(session));
-            self.act(what, |grown| grown.touched(&directory, session, turn)).await
+            let what = format!("preview of undo {turn} of {} in {directory}", short(session));
+            self.act(what, |grown| {
+                let touched = grown.touched(&directory, session, turn)?;
+                Ok(UndoPreview { touched, ..UndoPreview::default() })
+            })
+            .await
         })
     }
 
@@ -346,6 +352,7 @@ impl Trees for FaultyTrees {
         of: OwnedSession,
         directory: &str,
         turn: Turn,
+        _: UndoFiles,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         let session = of.session;
         let directory = directory.to_owned();
@@ -355,10 +362,15 @@ impl Trees for FaultyTrees {
                 let own = |there: &str, other| other == session || (there == directory && !grove.is_shared);
                 grove.must_rest(grown, "a turn is undone", own);
                 let files = grown.undo(&directory, session, turn)?.iter().map(file_of).collect();
-                Ok(UndoneTurn { files })
+                Ok(UndoneTurn { files, moves: Vec::new() })
             })
             .await
         })
+    }
+
+    // Nobody asks for it in a story: taking an undo back is proved elsewhere, with the real git.
+    fn redo(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+        Box::pin(async { Err(refused("nothing of it was undone here")) })
     }
 
     fn fork(

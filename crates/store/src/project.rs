@@ -99,6 +99,7 @@ pub fn project(fact: &Fact) -> Vec<Change> {
         | Fact::ErrandStarted { .. }
         | Fact::ErrandFailed { .. }
         | Fact::Undone { .. }
+        | Fact::Redone { .. }
         | Fact::Learned { .. }
         | Fact::StaleErrand { .. } => vec![],
     }

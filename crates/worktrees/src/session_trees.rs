@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
-    GitError, GitLimits, LeftInRepository, PersonHome, RemovedWorktree, Snapshot, SnapshotMoment,
-    SnapshotName, UndoError, WorktreeName, plain_files,
+    GitError, GitLimits, LeftInRepository, PersonHome, RemovedWorktree, RepositoryMove, Snapshot,
+    SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone, WorktreeName, plain_files,
 };
 use engine::{
-    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoneTurn,
+    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeSeen, TreesError,
+    UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{NewWorktree, SessionId, Turn};
+use kernel::{NewWorktree, SessionId, Turn, UndoFiles};
 
 use crate::seen_notes::SeenNotes;
-use crate::session_directory::SessionDirectories;
+use crate::session_directory::{HeldDirectory, SessionDirectories};
 
 /// Git, for the engine.
 #[derive(Debug)]
@@ -104,7 +105,11 @@ fn tree_error(why: GitError) -> TreesError {
 fn undo_error(why: UndoError) -> TreesError {
     match why {
         UndoError::Trouble(why) => tree_error(why),
-        UndoError::Touched { .. } | UndoError::MovedOn => refused(why.to_string()),
+        UndoError::Touched { .. }
+        | UndoError::Unsure { .. }
+        | UndoError::NotOfTurn { .. }
+        | UndoError::NotUndone
+        | UndoError::MovedOn => refused(why.to_string()),
     }
 }
 
@@ -122,6 +127,29 @@ fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
         Side::After => SnapshotMoment::After,
     };
     SnapshotName { session, turn: u64::from(turn.0), moment }
+}
+
+fn safety_of(session: SessionId, turn: Turn) -> SnapshotName {
+    SnapshotName { session, turn: u64::from(turn.0), moment: SnapshotMoment::Safety }
+}
+
+fn undone_form(
+    held: &HeldDirectory<'_>,
+    undone: Result<Undone, UndoError>,
+) -> Result<UndoneTurn, TreesError> {
+    let undone = match undone {
+        Err(UndoError::MovedOn) => {
+            held.recheck(())?;
+            return Err(refused(SWAPPED));
+        }
+        undone => undone.map_err(undo_error)?,
+    };
+    let files = undone.files.into_iter().map(shown).collect();
+    Ok(UndoneTurn { files, moves: undone.moves.into_iter().map(move_form).collect() })
+}
+
+fn move_form(moved: RepositoryMove) -> TreeMove {
+    TreeMove { words: moved.words, command: moved.command }
 }
 
 fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, TreesError> {
@@ -207,6 +235,7 @@ impl GitTrees {
         directory: String,
         turn: Turn,
         side: Side,
+        edits: Option<Vec<String>>,
     ) -> Result<bool, TreesError> {
         let held = self.directories.hold(&directory)?;
         let directory = held.path();
@@ -214,7 +243,8 @@ impl GitTrees {
         if side == Side::Before && self.git.find(directory, &after).await.map_err(tree_error)?.is_some() {
             return Ok(true);
         }
-        let taken = self.git.snapshot(directory, &side_of(session, turn, side)).await;
+        let name = side_of(session, turn, side);
+        let taken = self.git.snapshot_of_turn(directory, &name, edits.as_deref()).await;
         Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
     }
 
@@ -225,7 +255,7 @@ impl GitTrees {
     /// Puts a copy of snapshots into a part of the data directory, which belongs to whom the copy belongs.
     pub(crate) fn put_back(data: &Path, own: &Path, from: &Path) -> Result<usize, TreesError> {
         make_like(own, from).map_err(|why| TreesError::Failed(format!("{}: {why}", own.display())))?;
-        Self::open_at(data, own)?.git.put_back(from).map_err(tree_error)
+        Self::open_at(data, own)?.git.restore_backup(from).map_err(tree_error)
     }
 
     pub(crate) fn left_behind(&self) -> Vec<LeftInRepository> {
@@ -237,6 +267,14 @@ impl GitTrees {
         let held = self.directories.hold(&directory)?;
         self.git.take_over(held.path(), session).await.map_err(tree_error)?;
         self.git.copy(held.path()).await.map_err(tree_error)
+    }
+
+    /// Looks at every file once the answer is out: what is seen is for the turns to come.
+    pub(crate) async fn survey(&self, directory: &str) {
+        if let Ok(held) = self.directories.hold(directory) {
+            // Whoever comes next looks again.
+            let _ = self.git.survey(held.path()).await;
+        }
     }
 
     pub(crate) async fn changes(
@@ -256,7 +294,9 @@ impl GitTrees {
         let unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
         let is_cut = changes.is_patch_cut || changes.more_files > 0;
         let files = changes.files.into_iter().map(change_form).collect();
-        Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut, unseen }))?)
+        let moves = self.git.moves(directory, &before, &after).await.map_err(tree_error)?;
+        let moves = moves.into_iter().map(move_form).collect();
+        Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut, unseen, moves }))?)
     }
 
     /// The tree before a turn and after it, as far as somebody remembers; what older versions have left is taken over first.
@@ -287,17 +327,17 @@ impl GitTrees {
         })
     }
 
-    pub(crate) async fn touched(
+    pub(crate) async fn preview_undo(
         &self,
         session: SessionId,
         directory: String,
         turn: Turn,
-    ) -> Result<Vec<String>, TreesError> {
+    ) -> Result<UndoPreview, TreesError> {
         let held = self.directories.hold(&directory)?;
         let directory = held.path();
         let (before, after) = self.sides(directory, session, turn).await?;
-        let touched = self.git.touched(directory, &before, &after).await.map_err(tree_error)?;
-        Ok(held.recheck(touched.into_iter().map(shown).collect())?)
+        let seen = self.git.preview_undo(directory, &before, &after).await.map_err(tree_error)?;
+        Ok(held.recheck(preview_form(seen))?)
     }
 
     pub(crate) async fn undo(
@@ -305,20 +345,29 @@ impl GitTrees {
         session: SessionId,
         directory: String,
         turn: Turn,
+        files: &UndoFiles,
     ) -> Result<UndoneTurn, TreesError> {
         let held = self.directories.hold(&directory)?;
         let directory = held.path();
         let (before, after) = self.sides(directory, session, turn).await?;
-        let safety = SnapshotName { session, turn: u64::from(turn.0), moment: SnapshotMoment::Safety };
-        let undone = self.git.undo(directory, &before, &after, &safety, || held.recheck(()).is_ok()).await;
-        let undone = match undone {
-            Err(UndoError::MovedOn) => {
-                held.recheck(())?;
-                return Err(refused(SWAPPED));
-            }
-            undone => undone.map_err(undo_error)?,
-        };
-        Ok(UndoneTurn { files: undone.files.into_iter().map(shown).collect() })
+        let safety = safety_of(session, turn);
+        let guard = || held.recheck(()).is_ok();
+        undone_form(&held, self.git.undo(directory, &before, &after, &safety, files, guard).await)
+    }
+
+    pub(crate) async fn redo(
+        &self,
+        session: SessionId,
+        directory: String,
+        turn: Turn,
+    ) -> Result<UndoneTurn, TreesError> {
+        let held = self.directories.hold(&directory)?;
+        let directory = held.path();
+        if self.git.root_of(directory).map_err(tree_error)?.is_none() {
+            return Err(refused(UNTRACKED));
+        }
+        let guard = || held.recheck(()).is_ok();
+        undone_form(&held, self.git.redo(directory, session, &safety_of(session, turn), guard).await)
     }
 
     pub(crate) async fn look(
@@ -430,6 +479,27 @@ fn change_form(change: FileChange) -> TreeChange {
     TreeChange { path, kind, plus: lines(change.plus), minus: lines(change.minus) }
 }
 
+fn preview_form(seen: UndoLook) -> UndoPreview {
+    let step = |(path, kind): (PathBuf, UndoKind)| {
+        let kind = match kind {
+            UndoKind::Restored => "restored",
+            UndoKind::Removed => "removed",
+            UndoKind::BroughtBack => "brought_back",
+            UndoKind::Mode => "mode",
+            UndoKind::AsBefore => "as_before",
+        };
+        UndoStep { path: shown(path), kind }
+    };
+    UndoPreview {
+        files: seen.files.into_iter().map(step).collect(),
+        touched: seen.touched_since.into_iter().map(shown).collect(),
+        unsure: seen.unsure.into_iter().map(shown).collect(),
+        has_report: seen.has_report,
+        moves: seen.moves.into_iter().map(move_form).collect(),
+        ..UndoPreview::default()
+    }
+}
+
 fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus) -> TreeSeen {
     TreeSeen {
         session,
@@ -521,7 +591,7 @@ mod tests {
         assert!(made.unwrap().success());
         let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
         let (session, directory) = (SessionId::from_bits(1), shown(tree.path().to_owned()));
-        let remember = async |side| trees.remember(session, directory.clone(), Turn(1), side).await;
+        let remember = async |side| trees.remember(session, directory.clone(), Turn(1), side, None).await;
         assert_eq!(remember(Side::Before).await, Ok(true));
         std::fs::write(tree.path().join("made.txt"), "by the turn").unwrap();
         assert_eq!(remember(Side::After).await, Ok(true));

@@ -133,9 +133,20 @@ impl Client {
     }
 
     /// Puts back what a turn has changed.
-    pub async fn undo(&self, session: &str, turn: u32) -> Result<ChangeOutcome<Session>, ClientError> {
+    pub async fn undo(&self, session: &str, undo: &UndoTurn) -> Result<ChangeOutcome<Session>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/undo");
-        self.change(Method::POST, &path, Some(&UndoTurn { turn, under: None })).await.map(ChangeOutcome::of)
+        self.change(Method::POST, &path, Some(undo)).await.map(ChangeOutcome::of)
+    }
+
+    /// Takes the last undo of a turn back.
+    pub async fn redo(&self, session: &str, turn: u32) -> Result<ChangeOutcome<Session>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/redo");
+        self.change(Method::POST, &path, Some(&RedoTurn { turn, under: None })).await.map(ChangeOutcome::of)
+    }
+
+    /// The work of an undo, which is not done.
+    pub async fn preview_undo(&self, session: &str, turn: u32) -> Result<UndoPreview, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/undo"), &ChangesQuery { turn }).await
     }
 
     /// The changes of a turn.

@@ -52,7 +52,7 @@ pub(super) fn hash_of_request(request: &Request, words: &[u8]) -> [u8; 32] {
         Request::Answer { remember: Some(Remember::Session), .. } => Some("session"),
         Request::Answer { remember: Some(Remember::Always), .. } => Some("always"),
         Request::Release { there: true, .. } => Some("there"),
-        Request::Undo { under: Some(_), .. } => Some("under"),
+        Request::Undo { under: Some(_), .. } | Request::Redo { under: Some(_), .. } => Some("under"),
         _ => None,
     };
     let stored = encode_request(request, &Resolved::default());

@@ -3,8 +3,8 @@
 //! Whoever asks gets the refusal as the answer: with the files, or with what to put back. The look is a courtesy: what it
 //! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.
 
-use crate::{BadDirectory, ScopeError, WayIn, WayInError};
-use kernel::{Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn};
+use crate::{BadDirectory, ScopeError, UndoPreview, WayIn, WayInError};
+use kernel::{Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn, UndoFiles};
 use store::Resolved;
 
 /// Files that are told with a refusal.
@@ -18,8 +18,8 @@ impl WayIn {
         resolved: &Resolved,
     ) -> Result<Option<WayInError>, WayInError> {
         match (request, &resolved.written_for) {
-            (Request::Undo { session, turn, under: Some(of) }, _) => {
-                self.touched_since(*session, *turn, *of).await
+            (Request::Undo { session, turn, under: Some(of), files }, _) => {
+                self.no_undo(*session, *turn, *of, files).await
             }
             (Request::Release { there: true, .. }, Some(scope)) => Ok(self.no_way_back(scope)),
             _ => Ok(None),
@@ -45,12 +45,13 @@ impl WayIn {
         })
     }
 
-    /// The refusal of an undo of which it can be seen that it would change what somebody else has done since.
-    async fn touched_since(
+    /// The refusal of an undo of which it can be seen that it would change what somebody else has done, since or meanwhile.
+    async fn no_undo(
         &self,
         session: SessionId,
         turn: Turn,
         of: Epoch,
+        wanted: &UndoFiles,
     ) -> Result<Option<WayInError>, WayInError> {
         let Some((_, row)) = self.ports.store.session(session).await? else { return Ok(None) };
         // The keeper refuses these by itself, and files that are being worked on tell nothing.
@@ -58,18 +59,40 @@ impl WayIn {
             return Ok(None);
         }
         let node = self.ports.cluster.node_of(session);
-        let look = node.touched(row.scope.directory.clone(), session, turn);
-        let mut files = match tokio::time::timeout(self.ports.limits.verdict_wait, look).await {
-            Ok(Ok(files)) if !files.is_empty() => files,
-            // Nothing is in the way, or nobody can tell so quickly.
-            Ok(Ok(_) | Err(_)) | Err(_) => return Ok(None),
+        let look = node.preview_undo(row.scope.directory.clone(), session, turn);
+        let seen = match tokio::time::timeout(self.ports.limits.verdict_wait, look).await {
+            Ok(Ok(preview)) => preview,
+            // Nobody can tell so quickly: the errand finds it.
+            Ok(Err(_)) | Err(_) => return Ok(None),
         };
+        let Some(why) = in_the_way_of(turn, seen, wanted) else { return Ok(None) };
         let seen = Return::Seen(ErrandKind::Diff);
         if !self.ports.still_counts(session, Errand { epoch: of, number: 0 }, seen).await? {
             return Ok(None); // The turn is of another scope by now: the keeper says so.
         }
-        let more = files.len().saturating_sub(TOUCHED_MAX);
-        files.truncate(TOUCHED_MAX);
-        Ok(Some(WayInError::TouchedSince { turn, files, more }))
+        Ok(Some(why))
     }
+}
+
+fn in_the_way_of(turn: Turn, seen: UndoPreview, wanted: &UndoFiles) -> Option<WayInError> {
+    let mut touched = seen.touched;
+    if let UndoFiles::Only(names) = wanted {
+        touched.retain(|path| names.contains(path));
+    }
+    if !touched.is_empty() {
+        let (files, more) = first_of(touched);
+        return Some(WayInError::TouchedSince { turn, files, more });
+    }
+    if *wanted != UndoFiles::Certain || seen.unsure.is_empty() {
+        return None;
+    }
+    let (files, more) = first_of(seen.unsure);
+    Some(WayInError::UnsureChanges { turn, files, more, has_report: seen.has_report })
+}
+
+/// The files that are told, and how many more there are.
+fn first_of(mut files: Vec<String>) -> (Vec<String>, usize) {
+    let more = files.len().saturating_sub(TOUCHED_MAX);
+    files.truncate(TOUCHED_MAX);
+    (files, more)
 }

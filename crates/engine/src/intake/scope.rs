@@ -1,10 +1,12 @@
 //! Checks of a scope to come: the same questions as for a new session.
 
+use crate::engine_ports::EnginePorts;
 use crate::{AccessError, ConflictError, InvalidError, MODEL_BYTES_MAX, WayIn, WayInError};
 use kernel::{
-    BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting,
-    Turn, authorize_new, grant_of,
+    BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, SessionId,
+    Setting, Turn, authorize_new, grant_of,
 };
+use store::StoreError;
 
 impl WayIn {
     /// Judges if this caller may have a scope changed so, as far as that can be said before it happens.
@@ -60,8 +62,7 @@ impl WayIn {
         Ok((record, scope))
     }
 
-    /// The epoch in which a turn can be undone: that of now while the session acts where the turn did, whatever else has
-    /// changed; else that of the turn, which is over. A turn of a session that the caller may not see is none.
+    /// The epoch in which a turn can be undone. A turn of a session that the caller may not see is none.
     pub(super) async fn epoch_for_undo(
         &self,
         by: &Principal,
@@ -72,10 +73,23 @@ impl WayIn {
         if grant_of(by, record).is_none() {
             return Err(AccessError::NotFound { what: "session" }.into());
         }
-        let row = self.ports.store.turn(record.session, turn).await?;
+        self.ports.epoch_for_undo(record.session, turn, under).await
+    }
+}
+
+impl EnginePorts {
+    /// The epoch in which a turn can be undone: that of now while the session acts where the turn did, whatever else has
+    /// changed; else that of the turn, which is over.
+    pub(crate) async fn epoch_for_undo<E: From<AccessError> + From<StoreError>>(
+        &self,
+        session: SessionId,
+        turn: Turn,
+        under: Option<Epoch>,
+    ) -> Result<Epoch, E> {
+        let row = self.store.turn(session, turn).await?;
         let then = row.and_then(|row| row.epoch).ok_or(AccessError::NotFound { what: "turn" })?;
-        let Some((_, now)) = self.ports.store.session(record.session).await? else { return Ok(then) };
-        let scope = self.ports.store.scope(record.session, then).await?;
+        let Some((_, now)) = self.store.session(session).await? else { return Ok(then) };
+        let scope = self.store.scope(session, then).await?;
         let is_there = scope.is_some_and(|scope| {
             // An imported turn ran elsewhere, with an agent that has no name here.
             !scope.agent.is_empty()

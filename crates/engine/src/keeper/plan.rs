@@ -340,7 +340,9 @@ impl Planning {
     /// An undo is done in a directory that another session may work in; everything else has time until the end.
     fn given_for(&self, request: &Request) -> Given {
         match request {
-            Request::Undo { .. } if self.is_taken => Given { slot: Slot::Taken, ..self.given },
+            Request::Undo { .. } | Request::Redo { .. } if self.is_taken => {
+                Given { slot: Slot::Taken, ..self.given }
+            }
             _ => self.given,
         }
     }

@@ -9,7 +9,7 @@ use engine::{
     AccessError, Granted, Look, LookResult, ReceiptState, ScopeError, Scripts, UnavailableError, ViewError,
     WayInError,
 };
-use kernel::{Change, Epoch, ErrandKind, Fact, KeptWhy, Request, SessionId, To, Turn};
+use kernel::{Change, Epoch, ErrandKind, Fact, KeptWhy, Request, SessionId, To, Turn, UndoFiles};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -232,7 +232,7 @@ async fn an_undo_that_was_going_on_when_we_died_is_done_again_and_counts_once() 
     let mut world = World::new().await;
     let session = world.shop().await;
     world.grove.act_ms.store(5_000, Ordering::Relaxed);
-    let undo = Request::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
     assert_eq!(world.ask(undo).await, Ok(Granted::Done));
     world.until_noted("begin undo 1").await;
     let waiting = world.say(To::Session(session), "meanwhile").await.unwrap().accepted.message;
@@ -254,7 +254,7 @@ async fn an_undo_of_what_was_touched_since_is_refused_at_once_and_nothing_is_wri
     let many: Vec<String> = (0..103).map(|number| format!("{number:03}.txt")).collect();
     *world.grove.trodden.lock().unwrap() = many.clone();
     let facts = world.rules(session).await;
-    let undo = Request::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
     let refused = world.ask(undo).await.unwrap_err();
     let words = refused.to_string();
     assert!(words.contains("009.txt and 93 more") && !words.contains("010.txt"), "{words}");
@@ -268,7 +268,7 @@ async fn what_is_touched_after_the_answer_stops_the_undo_itself() {
     let world = World::new().await;
     let session = world.shop().await;
     world.grove.act_ms.store(1_000, Ordering::Relaxed);
-    let undo = Request::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
     assert_eq!(world.ask(undo).await, Ok(Granted::Done));
     world.until_noted("begin undo 1").await;
     trodden(&world, &["a.txt"]);
@@ -282,7 +282,7 @@ async fn a_look_that_takes_too_long_leaves_it_to_the_undo_itself() {
     let session = world.shop().await;
     trodden(&world, &["a.txt"]);
     world.grove.act_ms.store(60_000, Ordering::Relaxed);
-    let undo = Request::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
     assert_eq!(world.ask(undo).await, Ok(Granted::Done));
     world.until_rule(session, |fact| matches!(fact, Fact::ErrandFailed { .. })).await;
 }
@@ -292,7 +292,7 @@ async fn an_undo_that_was_granted_under_its_key_stays_so_and_one_that_was_refuse
     let world = World::new().await;
     let session = world.shop().await;
     let undo = |key: &'static str| {
-        let verb = Request::Undo { session, turn: Turn(1), under: None };
+        let verb = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
         world.engine.way_in().ask(&world.me, verb, trace(Some(key)))
     };
     assert_eq!(undo("first").await, Ok(Granted::Done));
@@ -312,9 +312,9 @@ async fn what_was_seen_of_an_undo_in_another_scope_refuses_nothing_and_is_record
     trodden(&world, &["a.txt"]);
     world.grove.act_ms.store(3_000, Ordering::Relaxed);
     let (engine, me) = (world.engine.clone(), world.me.clone());
-    let undo = Request::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
     let late = tokio::spawn(async move { engine.way_in().ask(&me, undo, trace(None)).await });
-    world.until_noted("begin touched 1").await;
+    world.until_noted("begin preview of undo 1").await;
     world.grove.act_ms.store(0, Ordering::Relaxed);
     world.change(session, enter("blue")).await.unwrap();
     world.arrived(session, 1).await;

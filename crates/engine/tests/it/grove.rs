@@ -2,9 +2,9 @@
 
 use engine::{
     EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoneTurn,
+    Trees, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{Moment, NewWorktree, SessionId, Turn};
+use kernel::{Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +19,8 @@ pub(crate) struct Grove {
     pub(crate) is_blind: AtomicBool,
     /// Files that were touched since, whatever is to be undone.
     pub(crate) trodden: Mutex<Vec<String>>,
+    /// Files of which the agent has not said that it changed them.
+    pub(crate) unsure: Mutex<Vec<String>>,
     /// When its worktrees were last used.
     pub(crate) used_ms: AtomicU64,
     seen: Mutex<BTreeSet<(SessionId, Turn, bool)>>,
@@ -75,6 +77,7 @@ impl Trees for Grove {
         directory: &str,
         turn: Turn,
         side: Side,
+        edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         let session = of.session;
         let directory = directory.to_owned();
@@ -83,7 +86,9 @@ impl Trees for Grove {
                 self.notes.lock().unwrap().push(format!("no tree in {directory}"));
                 return Ok(false);
             }
-            self.act(format!("{side:?} {turn} in {directory}")).await;
+            let told =
+                edits.filter(|edits| !edits.is_empty()).map(|edits| format!(" edits {}", edits.join(" ")));
+            self.act(format!("{side:?} {turn} in {directory}{}", told.unwrap_or_default())).await;
             self.can_see()?;
             self.seen.lock().unwrap().insert((session, turn, side == Side::After));
             Ok(true)
@@ -103,29 +108,50 @@ impl Trees for Grove {
             let both = [false, true].iter().all(|after| seen.contains(&(session, turn, *after)));
             let file = TreeChange { path: "a.txt".to_owned(), kind: "edited", plus: Some(1), minus: Some(2) };
             let patch = "x".repeat(100 * 1024);
-            Ok(both.then(|| TreeChanges { files: vec![file], patch, is_cut: false, unseen: Vec::new() }))
+            let changes = TreeChanges { files: vec![file], patch, ..TreeChanges::default() };
+            Ok(both.then_some(changes))
         })
     }
-    fn touched(
+    fn preview_undo(
         &self,
         _: OwnedSession,
         _: &str,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+    ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         Box::pin(async move {
-            self.act(format!("touched {turn}")).await;
+            self.act(format!("preview of undo {turn}")).await;
             self.can_see()?;
-            Ok(self.trodden.lock().unwrap().clone())
+            let files = vec![UndoStep { path: "a.txt".to_owned(), kind: "restored" }];
+            let touched = self.trodden.lock().unwrap().clone();
+            let unsure = self.unsure.lock().unwrap().clone();
+            Ok(UndoPreview { files, touched, unsure, ..UndoPreview::default() })
         })
     }
-    fn undo(&self, _: OwnedSession, _: &str, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn redo(&self, _: OwnedSession, _: &str, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         Box::pin(async move {
-            self.act(format!("undo {turn}")).await;
+            self.act(format!("redo {turn}")).await;
+            Ok(UndoneTurn { files: vec!["a.txt".to_owned()], moves: Vec::new() })
+        })
+    }
+    fn undo(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        turn: Turn,
+        files: UndoFiles,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+        Box::pin(async move {
+            let which = match files {
+                UndoFiles::Certain => String::new(),
+                UndoFiles::All => " all".to_owned(),
+                UndoFiles::Only(names) => format!(" only {}", names.join(" ")),
+            };
+            self.act(format!("undo {turn}{which}")).await;
             let trodden = self.trodden.lock().unwrap().join(", ");
             if !trodden.is_empty() {
                 return Err(TreesError::Refused(format!("changed since: {trodden}")));
             }
-            Ok(UndoneTurn { files: vec!["a.txt".to_owned()] })
+            Ok(UndoneTurn { files: vec!["a.txt".to_owned()], moves: Vec::new() })
         })
     }
     fn fork(

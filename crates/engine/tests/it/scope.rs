@@ -8,7 +8,7 @@ use engine::{
 };
 use kernel::{
     Change, Epoch, Fact, HoldWhy, MessageId, NewWorktree, Policy, Request, Scope, SessionId, Setting, To,
-    Turn,
+    Turn, UndoFiles,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -234,14 +234,14 @@ async fn directories_may_be_shared_if_the_configuration_says_so() {
 async fn a_turn_is_undone_between_turns_and_not_where_somebody_else_works() {
     let world = World::new().await;
     let (session, other) = (world.shop().await, world.shop().await);
-    let undo = Request::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None, files: UndoFiles::Certain };
     assert_eq!(world.ask(undo.clone()).await, Ok(Granted::Done));
     world.until_rule(session, |fact| matches!(fact, Fact::Undone { turn: Turn(1) })).await;
     let slow = world.queued(other, "!sleep 60000").await;
     world.house_has_handed(slow).await;
     assert_eq!(world.ask(undo.clone()).await, Err(ScopeError::Busy.into()));
     assert_eq!(
-        world.ask(Request::Undo { session, turn: Turn(9), under: None }).await,
+        world.ask(Request::Undo { session, turn: Turn(9), under: None, files: UndoFiles::Certain }).await,
         Err(AccessError::NotFound { what: "turn" }.into())
     );
     world.change(session, enter("blue")).await.unwrap();

@@ -5,6 +5,7 @@ use api::{FactsQuery, LIMIT_MAX, RuleFact, What};
 
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
+use crate::screen::tame_name;
 use crate::target::session_or_here;
 
 /// See what a turn changed
@@ -43,6 +44,7 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     for words in &changes.unseen {
         remote.screen.say(words);
     }
+    say_moves(&changes.moves, remote);
     if changes.files.is_empty() && changes.patch.is_empty() {
         let among = if changes.unseen.is_empty() { "" } else { " among those that were looked at" };
         remote.screen.say(format!("turn {turn} changed no file{among}; ignored ones are not looked at"));
@@ -69,8 +71,29 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The moves of the repository itself, which are in no patch and which no undo takes back.
+pub(super) fn say_moves(moves: &[api::RepositoryMove], remote: &Remote) {
+    for one in moves {
+        let (words, command) = (tame_name(&one.words), tame_name(&one.command));
+        remote.screen.say(format!("{words}; `{command}` takes it back"));
+    }
+}
+
 /// The last turn that is over, if there is one.
 pub(super) async fn last_turn(session: &str, remote: &Remote) -> Result<Option<u32>> {
+    let over = |what: &What| match what {
+        What::Rule(RuleFact::TurnEnded { turn, .. }) => Some(*turn),
+        What::Rule(_) | What::Story(_) | What::Other(_) => None,
+    };
+    last_fact(session, over, remote).await
+}
+
+/// The word of the last fact that has one.
+pub(super) async fn last_fact<T>(
+    session: &str,
+    mut says: impl FnMut(&What) -> Option<T>,
+    remote: &Remote,
+) -> Result<Option<T>> {
     let mut end = remote.client.session(session).await.or_cli_error()?.number;
     // From behind: it is among the last facts of nearly every session.
     while end > 0 {
@@ -78,12 +101,8 @@ pub(super) async fn last_turn(session: &str, remote: &Remote) -> Result<Option<u
         let limit = u32::try_from(end - after).ok();
         let query = FactsQuery { after: Some(after), limit, readiness: None };
         let page = remote.client.facts(session, &query).await.or_cli_error()?;
-        let over = |what: &What| match what {
-            What::Rule(RuleFact::TurnEnded { turn, .. }) => Some(*turn),
-            What::Rule(_) | What::Story(_) | What::Other(_) => None,
-        };
-        if let Some(turn) = page.items.iter().rev().find_map(|fact| over(&fact.what)) {
-            return Ok(Some(turn));
+        if let Some(said) = page.items.iter().rev().find_map(|fact| says(&fact.what)) {
+            return Ok(Some(said));
         }
         end = after;
     }

@@ -24,6 +24,7 @@ pub(crate) mod nodes;
 pub(crate) mod org;
 pub(crate) mod outbox;
 pub(crate) mod queue;
+pub(crate) mod redo;
 pub(crate) mod restore;
 pub(crate) mod roots;
 pub(crate) mod route;

@@ -54,7 +54,7 @@ enum QueueVerb {
     /// Let a held message be started, here or where it was written for
     Release {
         message: String,
-        /// In the scope of now (the default)
+        /// In the scope of now
         #[arg(long, group = "where")]
         here: bool,
         /// In the scope that it was written for; the session goes back there first
@@ -90,10 +90,15 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
             client.change_message(&message, &change).await.or_cli_error()?
         }
         Some(QueueVerb::Hold { message }) => {
-            client.change_message(&message, &held(true, false)).await.or_cli_error()?
+            client.change_message(&message, &held(true, None)).await.or_cli_error()?
+        }
+        Some(QueueVerb::Release { message, here: false, there: false }) => {
+            return Err(CliError::new(Exit::Usage, format!("where is {message} to be started?"))
+                .hint("--here starts it where the session is now, --there takes the session back to where it was written for")
+                .into());
         }
         Some(QueueVerb::Release { message, here: _, there }) => {
-            client.change_message(&message, &held(false, there)).await.or_cli_error()?
+            client.change_message(&message, &held(false, Some(there))).await.or_cli_error()?
         }
         Some(QueueVerb::Withdraw { message }) => client.withdraw(&message).await.or_cli_error()?,
     };

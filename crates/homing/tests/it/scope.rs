@@ -1,6 +1,7 @@
 //! Where and how sessions act: the long story through worktrees and back, and what people type on the way.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ fn over_200_turns_each_one_runs_where_its_scope_is_and_nothing_is_sent_twice() {
     for _ in 0..2 {
         yard.batch(BATCH);
     }
-    yard.homing.run(&["queue", "release", &late]).expect(0);
+    yard.homing.run(&["queue", "release", "--here", &late]).expect(0);
     assert_eq!(yard.ran_in(&late), shed);
     yard.homing.run(&["scope", "exit"]).expect(0);
     assert_eq!(yard.works_in(), home);
@@ -119,7 +120,11 @@ fn what_was_next_when_a_change_was_asked_still_runs_in_the_old_scope() {
     assert_eq!(yard.ran_in(&next), home);
     let shed = text(&yard.until_epoch(1), "directory");
     yard.is_held(&later);
-    yard.homing.run(&["queue", "release", &later]).expect(0);
+    let asked = yard.homing.run(&["queue", "release", &later]);
+    asked.expect(2);
+    assert!(asked.err.contains("--here") && asked.err.contains("--there"), "{}", asked.err);
+    yard.is_held(&later);
+    yard.homing.run(&["queue", "release", "--here", &later]).expect(0);
     assert_eq!(yard.ran_in(&later), shed);
     yard.each_turn_ran_in_its_scope();
 }
@@ -151,6 +156,17 @@ fn a_worktree_is_entered_changed_shown_undone_and_left() {
     let files: Vec<&Value> = json["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
     assert_eq!((&json["known"], files), (&true.into(), vec![&json!("kept.txt"), &json!("new.txt")]));
 
+    // It can be asked what would happen, and nothing does.
+    let dry = run(&["undo", &turn, "--dry-run"]);
+    let told: Vec<Vec<&str>> = dry.expect(0).lines().map(|line| line.split("  ").collect()).collect();
+    assert_eq!(told.len(), 3, "{}", dry.out);
+    assert!(dry.out.contains("is restored") && dry.out.contains("is removed"), "{}", dry.out);
+    assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
+    let dry = run(&["undo", &turn, "--dry-run", "--json"]).json(0);
+    let kinds: Vec<&Value> = dry["files"].as_array().unwrap().iter().map(|file| &file["kind"]).collect();
+    assert_eq!((&dry["possible"], kinds), (&true.into(), vec![&json!("restored"), &json!("removed")]));
+    assert_eq!(fs::read_to_string(Path::new(&shed).join("new.txt")).unwrap(), "new\n");
+
     // A turn is put back, or nothing is.
     let second = turn_of(&yard, "!run echo three >> kept.txt");
     let refused = run(&["undo", &turn]);
@@ -160,19 +176,21 @@ fn a_worktree_is_entered_changed_shown_undone_and_left() {
         "{}",
         refused.err
     );
+    let dry = run(&["undo", &turn, "--dry-run"]);
+    assert!(dry.expect(0).contains("changed since") && dry.err.contains("would not be undone"), "{dry:?}");
     let problem = run(&["undo", &turn, "--json"]).json(1);
     assert_eq!((&problem["code"], &problem["status"]), (&json!("touched_since"), &json!(409)));
     assert_eq!(problem["touched"], json!({"files": ["kept.txt"], "more": 0}));
     let log = run(&["log"]);
     assert!(!log.expect(0).contains("could not be undone"), "it was refused, not tried: {}", log.out);
-    run(&["undo", &second]).expect(0);
+    run(&["undo", &second, "--all"]).expect(0);
     // Whoever does it by hand is somebody, too.
     let new = Path::new(&shed).join("new.txt");
     fs::write(&new, "mine\n").unwrap();
     assert_eq!(run(&["undo", &turn, "--json"]).json(1)["touched"], json!({"files": ["new.txt"], "more": 0}));
     assert_eq!(fs::read_to_string(&new).unwrap(), "mine\n");
     fs::write(&new, "new\n").unwrap();
-    let undone = run(&["undo", &turn]);
+    let undone = run(&["undo", &turn, "--all"]);
     assert!(undone.expect(0).contains("2 files"), "{}", undone.out);
     assert_eq!(git(shed.as_ref(), &["status", "--porcelain"]), "");
     assert_eq!(run(&["undo", "99"]).code, Some(3));
@@ -196,6 +214,52 @@ fn a_worktree_is_entered_changed_shown_undone_and_left() {
     assert_eq!(run(&["scope", "exit", "--json"]).json(1)["code"], "not_in_worktree");
     // The worktree stays as it is.
     assert_eq!(git(shed.as_ref(), &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn an_undo_asks_for_what_may_be_somebody_elses_and_is_taken_back() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run(words);
+    let place = yard.place.clone();
+    let secret = place.join("secret");
+    fs::write(&secret, "mine\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let mode = || fs::metadata(&secret).unwrap().permissions().mode() & 0o777;
+    let old = git(&place, &["rev-parse", "HEAD"]);
+    let turn = turn_of(
+        &yard,
+        "!run rm secret; umask 022; echo theirs > secret; echo more >> kept.txt; \
+         git -c user.name=a -c user.email=a@b commit -q -a -m done",
+    );
+    assert_eq!(mode(), 0o644);
+    // The scripted agent does not say which files it changes, so nobody can tell.
+    let asked = run(&["undo", &turn]);
+    asked.expect(1);
+    assert!(asked.err.contains("kept.txt") && asked.err.contains("--all"), "{}", asked.err);
+    let problem = run(&["undo", &turn, "--json"]).json(1);
+    assert_eq!((&problem["code"], &problem["unsure"]["more"]), (&json!("unsure_changes"), &json!(0)));
+    assert_eq!(problem["unsure"]["files"], json!(["kept.txt", "secret"]));
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "theirs\n", "nothing was changed");
+
+    let diff = run(&["diff", &turn]);
+    let back = format!("git reset --soft {}", &old[..12]);
+    assert!(diff.expect(0).contains("+more") && diff.err.contains(&back), "{diff:?}");
+    let undone = run(&["undo", &turn, "--only", "secret"]);
+    assert!(undone.expect(0).contains("1 file") && undone.out.contains(&back), "{}", undone.out);
+    assert_eq!((fs::read_to_string(&secret).unwrap().as_str(), mode()), ("mine\n", 0o600));
+    assert!(fs::read_to_string(place.join("kept.txt")).unwrap().contains("more"));
+
+    let redone = run(&["redo"]);
+    assert!(redone.expect(0).contains("taken back"), "{}", redone.out);
+    assert_eq!((fs::read_to_string(&secret).unwrap().as_str(), mode()), ("theirs\n", 0o644));
+    assert_eq!(run(&["redo"]).code, Some(3), "there is no other one");
+    run(&["undo", &turn, "--all"]).expect(0);
+    assert_eq!((fs::read_to_string(&secret).unwrap().as_str(), mode()), ("mine\n", 0o600));
+    fs::write(&secret, "later\n").unwrap();
+    let refused = run(&["redo", &turn]);
+    refused.expect(1);
+    assert!(refused.err.contains("secret") && refused.err.contains("nothing was changed"), "{}", refused.err);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "later\n");
 }
 
 /// The number of the turn that did this.
@@ -235,6 +299,9 @@ fn what_cannot_be_entered_changes_nothing_and_says_why() {
         refused.expect(1);
         assert!(refused.err.contains("version control"), "{verb}: {}", refused.err);
     }
+    let dry = elsewhere(&["undo", "1", "--dry-run"]);
+    assert_eq!(dry.expect(0), "");
+    assert!(dry.err.contains("version control"), "{}", dry.err);
 }
 
 #[test]
@@ -426,7 +493,7 @@ fn what_is_held_is_listed_with_its_reason_and_what_to_do() {
     assert_eq!(released["id"], held.as_str());
     assert_eq!(yard.settled(&held)["state"], "answered");
     assert_eq!(yard.now()["model"], Value::Null, "it went where it was written for");
-    let again = yard.homing.run(&["queue", "release", &held]);
+    let again = yard.homing.run(&["queue", "release", "--here", &held]);
     again.expect(1);
     assert!(again.err.contains("hint:"), "{}", again.err);
 }
@@ -543,7 +610,7 @@ fn an_undo_and_what_a_turn_changed_belong_to_the_scope_they_began_in() {
     let slow = Cut::new();
     let yard = Yard::of(slow.setup());
     let undo_under = |turn: &str, under: Option<u64>| {
-        let body = json!({ "turn": turn.parse::<u64>().unwrap(), "under": under });
+        let body = json!({ "turn": turn.parse::<u64>().unwrap(), "under": under, "all": true });
         yard.homing.http().post(&format!("/api/v1/sessions/{}/undo", yard.session), &body)
     };
     let undo = |turn: &str| undo_under(turn, None);
@@ -583,7 +650,7 @@ fn an_undo_and_what_a_turn_changed_belong_to_the_scope_they_began_in() {
     yard.homing.run(&["scope", "enter", "blue"]).expect(0);
     assert_eq!(text(&undo(&turn).expect(409), "code"), "other_scope");
     yard.homing.run(&["scope", "exit"]).expect(0);
-    yard.homing.run(&["undo", &turn]).expect(0);
+    yard.homing.run(&["undo", &turn, "--all"]).expect(0);
     assert!(!yard.read("kept.txt").contains("three"));
     let turn = turn_of(&yard, "!run echo three >> kept.txt");
     assert!(yard.read("kept.txt").ends_with("three\n"), "turn {turn}");

@@ -306,7 +306,7 @@ fn an_undo_goes_on_from_every_run_of_git() {
         let (before, seen) = (yard.count("undone"), yard.now()["number"].clone());
         cut.arm(point.0, point.1, yard.homing.pid());
         let path = format!("/api/v1/sessions/{}/undo", yard.session);
-        let (key, wish) = (format!("undo-{turn}"), json!({ "turn": turn }));
+        let (key, wish) = (format!("undo-{turn}"), json!({ "turn": turn, "all": true }));
         let ask = |yard: &Yard| {
             let key = [("Idempotency-Key", key.as_str())];
             let answered = yard.homing.http().ask("POST", &path, &key, Some(&wish));
@@ -350,7 +350,7 @@ fn a_git_that_hangs_is_gone_with_its_server_and_the_next_one_goes_on() {
     let turn = yard.each_turn_ran_in_its_scope().ran[&message].turn;
     cut.hold("read-tree", &gate);
     let path = format!("/api/v1/sessions/{}/undo", yard.session);
-    yard.homing.http().post(&path, &json!({ "turn": turn })).expect(200);
+    yard.homing.http().post(&path, &json!({ "turn": turn, "all": true })).expect(200);
     eventually("git hangs", || (cut.waiting() == 1).then_some(()));
     cut.hold_no_more();
     // Nobody ever opens the gate.

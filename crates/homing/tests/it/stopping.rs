@@ -71,7 +71,7 @@ fn what_waits_can_be_listed_changed_held_and_taken_back() {
     homing.run(&["queue", "withdraw", a]).expect(0);
     homing.run(&["stop"]).expect(0);
     assert_eq!(text(&homing.http().until_final(b), "answer"), "#2 other words");
-    homing.run(&["queue", "release", c]).expect(0);
+    homing.run(&["queue", "release", "--here", c]).expect(0);
     assert_eq!(text(&homing.http().until_final(c), "answer"), "#3 c");
     assert_eq!(homing.run(&["show", a, "--json"]).json(0)["state"], "withdrawn");
     homing.run(&["queue", "withdraw", b]).expect(1);

@@ -231,7 +231,7 @@ fn an_undo_does_not_write_where_a_swapped_directory_leads_to() {
     let before = all_of(&shed);
     lure.swap(&shed);
     let refs = lure.yard.git(&["for-each-ref"]);
-    lure.post("undo", &json!({ "turn": turn }));
+    lure.post("undo", &json!({ "turn": turn, "all": true }));
     lure.is_told("could not be undone", 1);
     lure.has_failed(1);
     assert_eq!(all_of(&shed), before);
@@ -239,7 +239,7 @@ fn an_undo_does_not_write_where_a_swapped_directory_leads_to() {
     assert_eq!(lure.yard.git(&["for-each-ref"]), refs, "nothing was remembered of it either");
     // It is what it is called again: now it is undone, here and not there.
     lure.mend();
-    lure.post("undo", &json!({ "turn": turn }));
+    lure.post("undo", &json!({ "turn": turn, "all": true }));
     eventually("it is undone", || {
         let facts = crate::kill::facts(&lure.yard.homing.http(), &lure.session);
         facts.iter().any(|fact| fact["type"] == "undone").then_some(())

@@ -111,6 +111,8 @@ const ERRANDS: &[&str] = &[
     "entered",
     "entered of 0.1",
     "undone",
+    "redo 1 of epoch 0",
+    "redone",
     "in vain enter",
     "in vain undo",
     "saw commands under 0",

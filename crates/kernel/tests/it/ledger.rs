@@ -223,7 +223,7 @@ impl Ledger {
             return promise(stale.is_empty(), "only what comes back is stale");
         };
         let kind = came.kind();
-        let exclusive = matches!(kind, ErrandKind::Enter | ErrandKind::Undo);
+        let exclusive = matches!(kind, ErrandKind::Enter | ErrandKind::Undo | ErrandKind::Redo);
         let looked = matches!(came, Return::Seen(_) | Return::Failed(_)) && !exclusive;
         let away = self.away == Some((*errand, kind)) && !matches!(came, Return::Seen(_));
         if away || (looked && errand.epoch == self.epoch) {
@@ -484,6 +484,7 @@ impl Ledger {
             | Fact::ErrandStarted { .. }
             | Fact::ErrandFailed { .. }
             | Fact::Undone { .. }
+            | Fact::Redone { .. }
             | Fact::Learned { .. } => self.see_scope(fact)?,
         }
         Ok(())
@@ -539,9 +540,11 @@ impl Ledger {
                         let asked = matches!(self.pending, Some(Wanted::Enter | Wanted::EnterFirst));
                         (ErrandKind::Enter, asked)
                     }
-                    What::Undo { turn } => {
+                    What::Undo { turn, .. } | What::Redo { turn } => {
                         let known = (1..=self.turns.len()).contains(&(turn.0 as usize));
-                        (ErrandKind::Undo, known && self.pending.is_none() && !self.has_startable())
+                        let is_redo = matches!(what, What::Redo { .. });
+                        let kind = if is_redo { ErrandKind::Redo } else { ErrandKind::Undo };
+                        (kind, known && self.pending.is_none() && !self.has_startable())
                     }
                 };
                 promise(asked, "an errand is what was asked for")?;
@@ -555,6 +558,10 @@ impl Ledger {
             Fact::Undone { .. } => {
                 let away = self.away.take().map(|(_, kind)| kind);
                 promise(away == Some(ErrandKind::Undo), "only what is being undone is undone")?;
+            }
+            Fact::Redone { .. } => {
+                let away = self.away.take().map(|(_, kind)| kind);
+                promise(away == Some(ErrandKind::Redo), "only what is being redone is redone")?;
             }
             Fact::Learned { kind, epoch } => {
                 promise(*epoch == self.epoch, "what is learned is about the scope of now")?;
@@ -701,7 +708,7 @@ impl Ledger {
 
     fn claims_agree(&self, session: &Session) -> Kept {
         let directory = session.scope().map(|scope| Claim::directory(&scope.directory));
-        let undoes = self.away.is_some_and(|(_, kind)| kind == ErrandKind::Undo);
+        let undoes = self.away.is_some_and(|(_, kind)| matches!(kind, ErrandKind::Undo | ErrandKind::Redo));
         let slot = session.running().map(|running| Claim::slot(running.by));
         let claims = slot.into_iter().chain(directory.filter(|_| self.now.is_some() || undoes));
         promise(

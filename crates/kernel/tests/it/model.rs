@@ -287,7 +287,9 @@ impl Model {
             Request::Answer { approval, answer, .. } => {
                 self.answer(approval, answer, Answerer::Person(by))?;
             }
-            Request::ChangeScope { .. } | Request::Undo { .. } if over => return Err(Refusal::Ended),
+            Request::ChangeScope { .. } | Request::Undo { .. } | Request::Redo { .. } if over => {
+                return Err(Refusal::Ended);
+            }
             Request::ChangeScope { change, now, .. } => self.want(change, *now)?,
             Request::KeepScope { .. } => {
                 let begun = matches!(&self.away, Some((_, What::Enter(_))));
@@ -295,7 +297,12 @@ impl Model {
                     return Err(Refusal::TooLate);
                 }
             }
-            Request::Undo { turn, under, .. } => self.undo(*turn, *under)?,
+            Request::Undo { turn, under, files, .. } => {
+                self.put_back(*turn, *under, What::Undo { turn: *turn, files: files.clone() })?;
+            }
+            Request::Redo { turn, under, .. } => {
+                self.put_back(*turn, *under, What::Redo { turn: *turn })?;
+            }
             Request::Chore { chore, .. } => self.holds_still_for(chore)?,
             Request::End { .. } if over => {}
             Request::End { .. } if !self.is_idle() => {
@@ -630,7 +637,7 @@ impl Model {
         }
     }
 
-    fn undo(&mut self, turn: Turn, under: Option<Epoch>) -> Result<(), Refusal> {
+    fn put_back(&mut self, turn: Turn, under: Option<Epoch>, what: What) -> Result<(), Refusal> {
         if turn == Turn(0) || turn.0 as usize > self.turns.len() {
             return Err(Refusal::NoSuchTurn);
         }
@@ -641,7 +648,7 @@ impl Model {
             return Err(Refusal::Busy);
         }
         self.outings += 1;
-        self.away = Some((self.outings, What::Undo { turn }));
+        self.away = Some((self.outings, what));
         Ok(())
     }
 
@@ -649,24 +656,20 @@ impl Model {
         let (kind, looked) = match came {
             Return::Entered { .. } => (ErrandKind::Enter, false),
             Return::Undone => (ErrandKind::Undo, false),
-            Return::Failed(kind) => (*kind, *kind != ErrandKind::Enter && *kind != ErrandKind::Undo),
+            Return::Redone => (ErrandKind::Redo, false),
+            Return::Failed(kind) => (*kind, !is_exclusive(*kind)),
             Return::Seen(kind) => (*kind, true),
         };
         let away = match &self.away {
             Some((number, What::Enter(_))) => Some((*number, ErrandKind::Enter)),
             Some((number, What::Undo { .. })) => Some((*number, ErrandKind::Undo)),
+            Some((number, What::Redo { .. })) => Some((*number, ErrandKind::Redo)),
             None => None,
         };
         let mine = errand.epoch == self.epoch && away == Some((errand.number, kind));
         match came {
             // Whoever asked has it; nothing of it matters here.
-            _ if looked
-                && errand.epoch == self.epoch
-                && kind != ErrandKind::Enter
-                && kind != ErrandKind::Undo =>
-            {
-                return;
-            }
+            _ if looked && errand.epoch == self.epoch && !is_exclusive(kind) => return,
             Return::Seen(_) => return self.too_late(errand, kind),
             _ if !mine => return self.too_late(errand, kind),
             Return::Entered { directory, home } if !self.ending => {
@@ -675,7 +678,7 @@ impl Model {
                 let there = Scope { directory: directory.clone(), ..self.here.clone() };
                 self.act_in(Scope { worktree: Some(worktree), ..there });
             }
-            Return::Entered { .. } | Return::Undone => self.away = None,
+            Return::Entered { .. } | Return::Undone | Return::Redone => self.away = None,
             Return::Failed(_) => {
                 self.away = None;
                 if kind == ErrandKind::Enter {
@@ -747,4 +750,8 @@ fn fits(asks: ApprovalForm, answer: &Answer) -> bool {
         Answer::Chose(option) => matches!(asks, ApprovalForm::Choice { options } if *option < options),
         Answer::Said(_) => asks != ApprovalForm::Permission,
     }
+}
+
+fn is_exclusive(kind: ErrandKind) -> bool {
+    matches!(kind, ErrandKind::Enter | ErrandKind::Undo | ErrandKind::Redo)
 }

@@ -384,6 +384,30 @@ fn a_turn_is_undone_in_its_own_scope_while_nothing_else_is_to_be_done() {
 }
 
 #[test]
+fn an_undo_is_taken_back_as_it_was_done_between_turns_and_in_its_scope() {
+    check(
+        "redo 1 of epoch 0; say; ready; redo 1 of epoch 0; finished; undo 1; redo 1 of epoch 0; undone; \
+         redo 1 of epoch 0; undone; redone; redo 1 of epoch 0; in vain redo; redo 1 of epoch 1",
+        expect![[r#"
+            redo 1 of epoch 0   no: no such turn                       nothing
+            say                 queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+            ready               handed 1.1                             work 1.1 m1
+            redo 1 of epoch 0   no: busy                               work 1.1 m1
+            finished            turn 1 answered                        nothing
+            undo 1              errand 0.1 to undo 1                   errand 0.1 to undo 1
+            redo 1 of epoch 0   no: busy                               errand 0.1 to undo 1
+            undone              turn 1 undone                          nothing
+            redo 1 of epoch 0   errand 0.2 to redo 1                   errand 0.2 to redo 1
+            undone              stale undo of 0.2                      errand 0.2 to redo 1
+            redone              turn 1 redone                          nothing
+            redo 1 of epoch 0   errand 0.3 to redo 1                   errand 0.3 to redo 1
+            in vain redo        errand 0.3 failed                      nothing
+            redo 1 of epoch 1   no: another scope                      nothing
+        "#]],
+    );
+}
+
+#[test]
 fn a_message_that_comes_during_an_undo_is_started_after_it() {
     check(
         "say; ready; finished; undo 1; say; in vain undo; ready; finished; no slot; undo 2",

@@ -391,7 +391,11 @@ pub(crate) fn step(text: &str) -> Step {
             let (turn, of) = (Turn(number(turn) as u32), Epoch(number(epoch) as u32));
             Step::Wish(undo(turn, of))
         }
-        ["entered" | "undone", ..] | ["in", "vain", ..] | ["saw", ..] => returned(&words, text),
+        ["redo", turn, "of", "epoch", epoch] => {
+            let (turn, of) = (Turn(number(turn) as u32), Epoch(number(epoch) as u32));
+            Step::Wish(Request::Redo { session: session(), turn, under: Some(of) }.by(by))
+        }
+        ["entered" | "undone" | "redone", ..] | ["in", "vain", ..] | ["saw", ..] => returned(&words, text),
         ["edit", m, "seen", revision] => {
             let request = Request::Edit { message: message(m), revision: number(revision) as u32 };
             Step::Wish(request.by(by))
@@ -499,7 +503,7 @@ pub(crate) fn session() -> SessionId {
 }
 
 fn undo(turn: Turn, of: Epoch) -> Command {
-    Request::Undo { session: session(), turn, under: Some(of) }.by(person(1))
+    Request::Undo { session: session(), turn, under: Some(of), files: UndoFiles::All }.by(person(1))
 }
 
 fn change_step(change: Change, now: bool) -> Step {
@@ -584,8 +588,9 @@ fn returned(words: &[&str], text: &str) -> Step {
             (Return::Entered { directory: "/srv/w1".into(), home: "/srv/shop".into() }, Which::Latest)
         }
         ["undone"] => (Return::Undone, Which::Latest),
+        ["redone"] => (Return::Redone, Which::Latest),
         ["saw", kind] => (Return::Seen(looked(kind)), Which::Here),
-        ["in", "vain", kind @ ("enter" | "undo")] => (Return::Failed(looked(kind)), Which::Latest),
+        ["in", "vain", kind @ ("enter" | "undo" | "redo")] => (Return::Failed(looked(kind)), Which::Latest),
         ["in", "vain", kind] => (Return::Failed(looked(kind)), Which::Here),
         _ => panic!("`{text}` means nothing in a story"),
     };

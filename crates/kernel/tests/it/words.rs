@@ -135,6 +135,7 @@ fn fact_in_words(fact: &Fact) -> String {
         }
         Fact::ErrandFailed { errand } => format!("errand {} failed", errand_in_words(errand)),
         Fact::Undone { turn } => format!("turn {turn} undone"),
+        Fact::Redone { turn } => format!("turn {turn} redone"),
         Fact::Learned { kind, epoch } => {
             format!("learned {}{}", format!("{kind:?}").to_lowercase(), under(*epoch))
         }
@@ -187,7 +188,8 @@ fn change_in_words(change: &Change) -> String {
 fn what_in_words(what: &What) -> String {
     match what {
         What::Enter(worktree) => format!("enter {}", worktree.name),
-        What::Undo { turn } => format!("undo {turn}"),
+        What::Undo { turn, .. } => format!("undo {turn}"),
+        What::Redo { turn } => format!("redo {turn}"),
     }
 }
 

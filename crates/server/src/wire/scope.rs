@@ -27,6 +27,7 @@ pub(super) fn fact_form(fact: &Fact) -> api::RuleFact {
         Fact::ErrandStarted { errand, what, by } => errand_form(*errand, what, by.to_string()),
         Fact::ErrandFailed { errand } => Wire::ErrandFailed { errand: errand.number, epoch: errand.epoch.0 },
         Fact::Undone { turn } => Wire::Undone { turn: turn.0 },
+        Fact::Redone { turn } => Wire::Redone { turn: turn.0 },
         Fact::Learned { kind, epoch } => {
             Wire::Learned { kind: errand_word(*kind).to_owned(), epoch: epoch.0 }
         }
@@ -42,7 +43,8 @@ pub(super) fn fact_form(fact: &Fact) -> api::RuleFact {
 fn errand_form(errand: Errand, what: &What, by: String) -> api::RuleFact {
     let (what, subject) = match what {
         What::Enter(worktree) => ("enter", worktree.name.clone()),
-        What::Undo { turn } => ("undo", turn.to_string()),
+        What::Undo { turn, .. } => ("undo", turn.to_string()),
+        What::Redo { turn } => ("redo", turn.to_string()),
     };
     let (what, epoch) = (what.to_owned(), errand.epoch.0);
     api::RuleFact::ErrandStarted { errand: errand.number, epoch, what, subject, by }
@@ -138,6 +140,7 @@ fn errand_word(kind: ErrandKind) -> &'static str {
     match kind {
         ErrandKind::Enter => "enter",
         ErrandKind::Undo => "undo",
+        ErrandKind::Redo => "redo",
         ErrandKind::Commands => "commands",
         ErrandKind::Models => "models",
         ErrandKind::Files => "files",

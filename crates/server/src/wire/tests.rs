@@ -4,8 +4,8 @@ use super::*;
 use expect_test::expect;
 use kernel::{
     ApprovalId, Attempt, Change, Delivery, Epoch, Errand, ErrandKind, Fence, KeptWhy, MessageId, Native,
-    NewWorktree, Number, Origin, PersonId, RequestId, RuleId, Scope, SessionId, Setting, Term, Turn, What,
-    Worktree,
+    NewWorktree, Number, Origin, PersonId, RequestId, RuleId, Scope, SessionId, Setting, Term, Turn,
+    UndoFiles, What, Worktree,
 };
 
 const MESSAGE: MessageId = MessageId::from_bits(1);
@@ -110,9 +110,10 @@ fn every_rule_fact() -> Vec<Fact> {
         Fact::ScopeKept { why: KeptWhy::Moot },
         Fact::ScopeChanged { epoch: Epoch(2), scope: inside },
         Fact::ErrandStarted { errand, what: What::Enter(new), by: PERSON },
-        Fact::ErrandStarted { errand, what: What::Undo { turn }, by: PERSON },
+        Fact::ErrandStarted { errand, what: What::Undo { turn, files: UndoFiles::All }, by: PERSON },
         Fact::ErrandFailed { errand },
         Fact::Undone { turn },
+        Fact::Redone { turn },
         Fact::Learned { kind: ErrandKind::Commands, epoch: Epoch(2) },
         Fact::StaleErrand { errand, kind: ErrandKind::Diff },
     ]
@@ -185,6 +186,7 @@ fn every_rule_fact_has_its_promised_form() {
         "type":"errand_started","errand":2,"epoch":1,"what":"undo","subject":"2","by":"usr_00000000000000000000000003"
         "type":"errand_failed","errand":2,"epoch":1
         "type":"undone","turn":2
+        "type":"redone","turn":2
         "type":"learned","kind":"commands","epoch":2
         "type":"stale_errand","errand":2,"epoch":1,"kind":"diff""#]].assert_eq(&printed.join("\n"));
 }

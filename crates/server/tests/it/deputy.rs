@@ -82,6 +82,7 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
     }
     add("keep_scope", "DELETE", format!("/sessions/{b}/scope"), None);
     add("undo", "POST", format!("/sessions/{b}/undo"), Some(json!({"turn": 1})));
+    add("redo", "POST", format!("/sessions/{b}/redo"), Some(json!({"turn": 1})));
     add("fork", "POST", format!("/sessions/{b}/fork"), Some(json!({})));
     add("fork", "POST", format!("/sessions/{b}/fork"), Some(json!({"at": 1, "title": format!("of {a}")})));
     for delivery in ["interrupt", "steer"] {
@@ -100,7 +101,7 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
         add("withdraw", "DELETE", format!("/messages/{message}"), None);
         add("stop", "POST", format!("/messages/{message}/stop"), None);
         add("hold", "PATCH", format!("/messages/{message}"), Some(json!({"held": true})));
-        add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false})));
+        add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false, "there": false})));
         add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false, "there": true})));
         let words = json!({"text": format!("say this in {a}"), "revision": 0});
         add("edit", "PATCH", format!("/messages/{message}"), Some(words));

@@ -114,7 +114,7 @@ async fn last(client: &Client, session: &str) -> u64 {
 }
 
 fn hold(held: bool) -> MessageChange {
-    MessageChange::Hold(Hold { held, there: false })
+    MessageChange::Hold(Hold { held, there: (!held).then_some(false) })
 }
 
 async fn question(client: &Client) -> Approval {

@@ -210,7 +210,7 @@ async fn waiting_messages_can_be_edited_held_moved_and_taken_back() {
     assert_eq!(code(client.change_message(&waiting[0], &edit(0)).await.unwrap_err()), Code::Changed);
     assert_eq!(code(client.change_message(&long.id, &edit(0)).await.unwrap_err()), Code::TooLate);
 
-    let hold = |held| MessageChange::Hold(Hold { held, there: false });
+    let hold = |held| MessageChange::Hold(Hold { held, there: (!held).then_some(false) });
     let held = client.change_message(&waiting[1], &hold(true)).await.unwrap().into_inner();
     assert_eq!((held.state, held.why.as_deref()), (ReceiptState::Held, Some("asked")));
     assert!(held.hint.is_some());

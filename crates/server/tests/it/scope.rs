@@ -22,7 +22,7 @@ fn set(agent: Option<&str>, model: Option<&str>) -> ScopeRequest {
 }
 
 fn release(there: bool) -> MessageChange {
-    MessageChange::Hold(Hold { held: false, there })
+    MessageChange::Hold(Hold { held: false, there: Some(there) })
 }
 
 /// Waits for a fact of a session.
@@ -270,20 +270,27 @@ async fn what_a_turn_changed_is_shown_and_put_back_between_turns() {
     assert_eq!(code(client.changes(&session, 2).await.unwrap_err()), Code::NotFound);
 
     let long = long_turn(&client, &session).await;
-    assert_eq!(code(client.undo(&session, 1).await.unwrap_err()), Code::Busy);
+    assert_eq!(code(client.undo(&session, &undo_of(1)).await.unwrap_err()), Code::Busy);
     client.stop(&long.id).await.unwrap();
     settled(&client, &long.id).await;
-    client.undo(&session, 1).await.unwrap();
+    let number = client.session(&session).await.unwrap().number;
+    let preview = client.preview_undo(&session, 1).await.unwrap();
+    let files: Vec<_> = preview.files.iter().map(|file| (file.path.as_str(), file.kind.as_str())).collect();
+    assert_eq!((preview.possible, files), (true, vec![("a.txt", "restored")]));
+    assert_eq!(client.session(&session).await.unwrap().number, number, "nothing was written");
+    client.undo(&session, &undo_of(1)).await.unwrap();
     fact(&client, &session, |fact| matches!(fact, RuleFact::Undone { turn: 1 })).await;
 
     *world.grove.trodden.lock().unwrap() = vec!["a.txt".to_owned(), "b.txt".to_owned()];
     let before = client.session(&session).await.unwrap().number;
-    let refused = client.undo(&session, 1).await.unwrap_err();
+    let refused = client.undo(&session, &undo_of(1)).await.unwrap_err();
     let problem = refused.problem().unwrap();
     assert_eq!((problem.status, problem.code), (409, Code::TouchedSince));
     let touched = problem.touched.as_ref().unwrap();
     assert_eq!((touched.files.join(" "), touched.more), ("a.txt b.txt".to_owned(), 0));
     assert!(problem.detail.contains("a.txt, b.txt"), "each is named: {}", problem.detail);
+    let preview = client.preview_undo(&session, 1).await.unwrap();
+    assert_eq!((preview.possible, preview.touched.join(" ")), (false, "a.txt b.txt".to_owned()));
     let facts = client.facts(&session, &FactsQuery::default()).await.unwrap();
     assert_eq!(client.session(&session).await.unwrap().number, before, "nothing was written: {facts:?}");
     let undone =
@@ -292,7 +299,8 @@ async fn what_a_turn_changed_is_shown_and_put_back_between_turns() {
 
     client.change_scope(&session, &enter("blue", true)).await.unwrap();
     arrived(&client, &session, 1).await;
-    assert_eq!(code(client.undo(&session, 1).await.unwrap_err()), Code::OtherScope);
+    assert_eq!(code(client.undo(&session, &undo_of(1)).await.unwrap_err()), Code::OtherScope);
+    assert_eq!(code(client.preview_undo(&session, 1).await.unwrap_err()), Code::OtherScope);
     let outside = shop(&client, "/elsewhere").await;
     assert!(!client.changes(&outside, 1).await.unwrap().known, "without version control nobody can tell");
 }
@@ -370,4 +378,34 @@ async fn going_back_with_a_held_message_takes_the_right_to_change_the_scope() {
     bobs.change_message(&mine.id, &release(false)).await.unwrap();
     assert_eq!(ran_in(&bobs, &mine.id).await, "/trees/blue", "sent here, as whoever said it may");
     assert_eq!(client.session(&session).await.unwrap().epoch, 1);
+}
+
+fn undo_of(turn: u32) -> UndoTurn {
+    UndoTurn { turn, ..UndoTurn::default() }
+}
+
+#[tokio::test]
+async fn an_undo_of_what_is_not_certain_to_be_the_agents_is_asked_for_and_can_be_taken_back() {
+    let world = World::new().await;
+    let client = world.client();
+    let session = shop(&client, "/srv/shop").await;
+    *world.grove.unsure.lock().unwrap() = vec!["mine.txt".to_owned()];
+    let before = client.session(&session).await.unwrap().number;
+    let refused = client.undo(&session, &undo_of(1)).await.unwrap_err();
+    let problem = refused.problem().unwrap();
+    assert_eq!((problem.status, problem.code), (409, Code::UnsureChanges));
+    assert_eq!(problem.unsure.as_ref().unwrap().files, ["mine.txt"]);
+    assert!(problem.detail.contains("mine.txt") && problem.hint.contains("`all`"), "{problem:?}");
+    assert_eq!(client.session(&session).await.unwrap().number, before, "nothing was written");
+    let preview = client.preview_undo(&session, 1).await.unwrap();
+    assert_eq!((preview.possible, preview.unsure.join(" ")), (true, "mine.txt".to_owned()));
+    client.undo(&session, &UndoTurn { all: true, ..undo_of(1) }).await.unwrap();
+    fact(&client, &session, |fact| matches!(fact, RuleFact::Undone { turn: 1 })).await;
+    client.redo(&session, 1).await.unwrap();
+    fact(&client, &session, |fact| matches!(fact, RuleFact::Redone { turn: 1 })).await;
+    let only = Some(vec!["a.txt".to_owned()]);
+    client.undo(&session, &UndoTurn { only, ..undo_of(1) }).await.unwrap();
+    fact(&client, &session, |fact| matches!(fact, RuleFact::ErrandStarted { errand: 3, .. })).await;
+    let notes = world.grove.notes();
+    assert!(["undo 1 all", "redo 1"].iter().all(|note| notes.iter().any(|other| other == note)), "{notes:?}");
 }

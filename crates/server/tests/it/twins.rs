@@ -404,6 +404,9 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
             script
                 .ask("POST", &format!("/api/v1/sessions/{session}/undo"), Some(json!({"turn": turn})))
                 .await;
+            script
+                .ask("POST", &format!("/api/v1/sessions/{session}/redo"), Some(json!({"turn": turn})))
+                .await;
             script.ask("POST", &format!("/api/v1/sessions/{session}/fork"), Some(json!({"at": turn}))).await;
         }
         for (delivery, under) in [("interrupt", 0), ("steer", 9)] {

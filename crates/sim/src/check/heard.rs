@@ -172,7 +172,8 @@ fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
             | Request::ChangeScope { .. }
             | Request::KeepScope { .. }
             | Request::Chore { .. }
-            | Request::Undo { .. } => true,
+            | Request::Undo { .. }
+            | Request::Redo { .. } => true,
         };
         findings.must(fits || !scene.is_quiet, "what was granted is done", || format!("{request:?}"));
     }

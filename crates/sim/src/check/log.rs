@@ -240,6 +240,7 @@ impl LogReader<'_> {
             | Fact::ErrandStarted { .. }
             | Fact::ErrandFailed { .. }
             | Fact::Undone { .. }
+            | Fact::Redone { .. }
             | Fact::Learned { .. }
             | Fact::StaleErrand { .. } => self.scope_fact(fact),
         }

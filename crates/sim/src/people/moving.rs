@@ -10,6 +10,7 @@ use crate::town::Town;
 use engine::{CallerKey, Look, Trace, ViewError, WayInError};
 use kernel::{
     Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, Request, SessionId, Setting, To, Turn,
+    UndoFiles,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +131,7 @@ impl Person {
 
     async fn undo(&mut self, session: SessionId) {
         let turn = self.some_turn(session);
-        self.ask(Request::Undo { session, turn, under: None }).await;
+        self.ask(Request::Undo { session, turn, under: None, files: UndoFiles::Certain }).await;
     }
 
     /// Mostly the last one that ran.

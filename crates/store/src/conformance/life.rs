@@ -7,7 +7,7 @@ use kernel::{
     Answer, ApprovalId, Change as ScopeChange, Command, Delivery, EndWhy, Epoch, Errand, ErrandKind, Fact,
     Failure, Fence, Given, Grant, Grantee, HoldWhy, MessageId, Moment, Native, NewWorktree, Number, Outcome,
     Policy, RefusedWhy, Report, Request, Return, Scope, Session, SessionId, Setting, Slot, Stage, To, Turn,
-    What,
+    UndoFiles, What,
 };
 use std::collections::BTreeMap;
 
@@ -290,7 +290,11 @@ impl Lives {
             }
             29..=32 => Request::KeepScope { session },
             33..=38 => {
-                Request::Undo { session, turn: Turn(self.dice.roll(3) as u32), under: Some(row.epoch) }
+                let (turn, under) = (Turn(self.dice.roll(3) as u32), Some(row.epoch));
+                match self.dice.roll(3) {
+                    0 => Request::Redo { session, turn, under },
+                    _ => Request::Undo { session, turn, under, files: UndoFiles::All },
+                }
             }
             _ => Request::End { session },
         }
@@ -322,10 +326,12 @@ impl Lives {
             let kind = match away.what {
                 What::Enter(_) => ErrandKind::Enter,
                 What::Undo { .. } => ErrandKind::Undo,
+                What::Redo { .. } => ErrandKind::Redo,
             };
             let done = match (kind, self.dice.roll(4)) {
                 (kind, 0) => Return::Failed(kind),
                 (ErrandKind::Undo, _) => Return::Undone,
+                (ErrandKind::Redo, _) => Return::Redone,
                 (_, _) => Return::Entered { directory: format!("/srv/trees/{n}"), home: "/srv/work".into() },
             };
             // Now and then it is one that nobody waits for any more.

@@ -90,7 +90,7 @@ fn act_of(request: &Request, sender: PersonId) -> Act {
         | Request::KeepScope { .. }
         | Request::Chore { .. }
         | Request::End { .. } => Act::Manage,
-        Request::Stop { .. } | Request::Undo { .. } => Act::Say,
+        Request::Stop { .. } | Request::Undo { .. } | Request::Redo { .. } => Act::Say,
         Request::Answer { .. } => Act::Answer,
     }
 }

@@ -224,6 +224,9 @@ enum FactRecord {
     Undone {
         turn: u32,
     },
+    Redone {
+        turn: u32,
+    },
     Learned {
         kind: Word<ErrandKind>,
         epoch: u32,
@@ -314,6 +317,7 @@ impl From<&Fact> for FactRecord {
             }
             Fact::ErrandFailed { errand } => Self::ErrandFailed { errand: (*errand).into() },
             Fact::Undone { turn } => Self::Undone { turn: turn.0 },
+            Fact::Redone { turn } => Self::Redone { turn: turn.0 },
             Fact::Learned { kind, epoch } => Self::Learned { kind: Word(*kind), epoch: epoch.0 },
             Fact::StaleErrand { errand, kind } => {
                 Self::StaleErrand { errand: (*errand).into(), kind: Word(*kind) }
@@ -393,6 +397,7 @@ impl From<FactRecord> for Fact {
             }
             R::ErrandFailed { errand } => Self::ErrandFailed { errand: errand.into() },
             R::Undone { turn } => Self::Undone { turn: Turn(turn) },
+            R::Redone { turn } => Self::Redone { turn: Turn(turn) },
             R::Learned { kind, epoch } => Self::Learned { kind: kind.0, epoch: Epoch(epoch) },
             R::StaleErrand { errand, kind } => Self::StaleErrand { errand: errand.into(), kind: kind.0 },
         }

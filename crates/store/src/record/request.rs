@@ -2,7 +2,7 @@
 //! idempotency keys.
 
 use super::approval::AnswerRecord;
-use super::scope::{ChangeRecord, ScopeRecord};
+use super::scope::{ChangeRecord, ScopeRecord, UndoFilesRecord};
 use super::{Text, Unreadable, decode, encode};
 use crate::{RememberedRule, Resolved};
 use kernel::{ApprovalId, Chore, Epoch, MessageId, Remember, Request, RuleId, Scope, SessionId, Turn};
@@ -34,6 +34,7 @@ pub fn request_word(request: &Request) -> &'static str {
         Request::ChangeScope { .. } => "change_scope",
         Request::KeepScope { .. } => "keep_scope",
         Request::Undo { .. } => "undo",
+        Request::Redo { .. } => "redo",
         Request::Chore { chore: Chore::Remove { .. }, .. } => "remove_worktree",
         Request::Chore { chore: Chore::Restore { .. }, .. } => "restore_worktree",
         Request::End { .. } => "end",
@@ -90,6 +91,13 @@ enum RequestRecord {
     },
     KeepScope {},
     Undo {
+        turn: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<UndoFilesRecord>,
+    },
+    Redo {
         turn: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<u32>,
@@ -188,8 +196,12 @@ impl From<(&Request, &Resolved)> for RequestRecord {
                 Self::Change { change: change.into(), now: *now }
             }
             Request::KeepScope { session: _ } => Self::KeepScope {},
-            Request::Undo { turn, under, session: _ } => {
-                Self::Undo { turn: turn.0, of: under.map(|epoch| epoch.0) }
+            Request::Undo { turn, under, files, session: _ } => {
+                let files = UndoFilesRecord::of(files);
+                Self::Undo { turn: turn.0, of: under.map(|epoch| epoch.0), files }
+            }
+            Request::Redo { turn, under, session: _ } => {
+                Self::Redo { turn: turn.0, of: under.map(|epoch| epoch.0) }
             }
             Request::Chore { chore: Chore::Remove { name, teardown }, session: _ } => {
                 Self::RemoveWorktree { name: name.clone(), teardown: *teardown }
@@ -224,7 +236,11 @@ impl RequestRecord {
             }
             Self::Change { change, now } => Request::ChangeScope { session, change: change.into(), now },
             Self::KeepScope {} => Request::KeepScope { session },
-            Self::Undo { turn, of } => Request::Undo { session, turn: Turn(turn), under: of.map(Epoch) },
+            Self::Undo { turn, of, files } => {
+                let files = UndoFilesRecord::files(files);
+                Request::Undo { session, turn: Turn(turn), under: of.map(Epoch), files }
+            }
+            Self::Redo { turn, of } => Request::Redo { session, turn: Turn(turn), under: of.map(Epoch) },
             Self::RemoveWorktree { name, teardown } => {
                 Request::Chore { session, chore: Chore::Remove { name, teardown } }
             }

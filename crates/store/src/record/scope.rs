@@ -3,7 +3,7 @@
 use super::Text;
 use kernel::{
     Change, Epoch, Errand, KeptWhy, MessageId, NewWorktree, Origin, PersonId, Scope, SessionId, Setting,
-    Turn, What, Worktree,
+    Turn, UndoFiles, What, Worktree,
 };
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,40 @@ pub(super) struct NewWorktreeRecord {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum WhatRecord {
     Enter(NewWorktreeRecord),
-    Undo { turn: u32 },
+    Undo {
+        turn: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<UndoFilesRecord>,
+    },
+    Redo {
+        turn: u32,
+    },
+}
+
+/// The files that an undo is about; nothing is stored for those that are certain.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum UndoFilesRecord {
+    All,
+    Only(Vec<String>),
+}
+
+impl UndoFilesRecord {
+    pub(super) fn of(files: &UndoFiles) -> Option<Self> {
+        match files {
+            UndoFiles::Certain => None,
+            UndoFiles::All => Some(Self::All),
+            UndoFiles::Only(names) => Some(Self::Only(names.clone())),
+        }
+    }
+
+    pub(super) fn files(record: Option<Self>) -> UndoFiles {
+        match record {
+            None => UndoFiles::Certain,
+            Some(Self::All) => UndoFiles::All,
+            Some(Self::Only(names)) => UndoFiles::Only(names),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -152,7 +185,8 @@ impl From<&What> for WhatRecord {
     fn from(what: &What) -> Self {
         match what {
             What::Enter(wanted) => Self::Enter(wanted.into()),
-            What::Undo { turn } => Self::Undo { turn: turn.0 },
+            What::Undo { turn, files } => Self::Undo { turn: turn.0, files: UndoFilesRecord::of(files) },
+            What::Redo { turn } => Self::Redo { turn: turn.0 },
         }
     }
 }
@@ -161,7 +195,10 @@ impl From<WhatRecord> for What {
     fn from(record: WhatRecord) -> Self {
         match record {
             WhatRecord::Enter(wanted) => Self::Enter(wanted.into()),
-            WhatRecord::Undo { turn } => Self::Undo { turn: Turn(turn) },
+            WhatRecord::Undo { turn, files } => {
+                Self::Undo { turn: Turn(turn), files: UndoFilesRecord::files(files) }
+            }
+            WhatRecord::Redo { turn } => Self::Redo { turn: Turn(turn) },
         }
     }
 }

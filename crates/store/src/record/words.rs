@@ -98,6 +98,7 @@ words! {
     ErrandKind: errand_word, errand_parse {
         ErrandKind::Enter = "enter",
         ErrandKind::Undo = "undo",
+        ErrandKind::Redo = "redo",
         ErrandKind::Commands = "commands",
         ErrandKind::Models = "models",
         ErrandKind::Files = "files",

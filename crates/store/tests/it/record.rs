@@ -130,9 +130,11 @@ fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
         Fact::ScopeKept { why: KeptWhy::Failed },
         Fact::ScopeKept { why: KeptWhy::Moot },
         Fact::ScopeChanged { epoch, scope: tree() },
-        Fact::ErrandStarted { errand, what: What::Undo { turn }, by },
+        Fact::ErrandStarted { errand, what: What::Undo { turn, files: UndoFiles::All }, by },
         Fact::ErrandFailed { errand },
         Fact::Undone { turn },
+        Fact::Redone { turn },
+        Fact::ErrandStarted { errand, what: What::Redo { turn }, by },
     ];
     facts.extend(terms().map(|terms| Fact::Asked { approval, turn, until, terms }));
     let asked = |(after, change)| Fact::ChangeAsked { change, after, by };
@@ -230,9 +232,11 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"scope_kept":{"why":{"failed":{}}}}
         {"scope_kept":{"why":{"moot":{}}}}
         {"scope_changed":{"epoch":1,"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}}}
-        {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"undo":{"turn":2}},"by":"usr_00000000000000000000000002"}}
+        {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"undo":{"turn":2,"files":"all"}},"by":"usr_00000000000000000000000002"}}
         {"errand_failed":{"errand":{"epoch":1,"number":4}}}
         {"undone":{"turn":2}}
+        {"redone":{"turn":2}}
+        {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"redo":{"turn":2}},"by":"usr_00000000000000000000000002"}}
         {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"choice":{"options":3}}}}}
         {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"words":{}}}}}
         {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"permission":{}},"only":{"rule":"rul_00000000000000000000000008","who":{"org":{}}}}}}
@@ -250,12 +254,14 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"opened":{"scope":{"directory":"/srv/ü","agent":"scripted"},"enter":{"name":"a"}}}
         {"learned":{"kind":"enter","epoch":1}}
         {"learned":{"kind":"undo","epoch":1}}
+        {"learned":{"kind":"redo","epoch":1}}
         {"learned":{"kind":"commands","epoch":1}}
         {"learned":{"kind":"models","epoch":1}}
         {"learned":{"kind":"files","epoch":1}}
         {"learned":{"kind":"diff","epoch":1}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"enter"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"undo"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"redo"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"commands"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"models"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"files"}}
@@ -292,7 +298,7 @@ fn the_stored_forms_of_requests_scopes_and_checkpoints_are_pinned() {
         {"answer":{"approval":"apr_00000000000000000000000005","answer":{"chose":3}}}
         {"answer":{"approval":"apr_00000000000000000000000005","answer":{"said":"so"}}}
         {"keep_scope":{}}
-        {"undo":{"turn":2,"of":1}}
+        {"undo":{"turn":2,"of":1,"files":{"only":["a"]}}}
         {"remove_worktree":{"name":"a","teardown":false}}
         {"restore_worktree":{"name":"a","reference":"refs/a"}}
         {"change":{"change":{"enter":{"name":"a"}},"now":false}}
@@ -328,7 +334,12 @@ fn requests() -> Vec<(Request, Resolved)> {
         answer(Answer::Chose(3)),
         answer(Answer::Said("so".into())),
         plain(Request::KeepScope { session }),
-        plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)) }),
+        plain(Request::Undo {
+            session,
+            turn: Turn(2),
+            under: Some(Epoch(1)),
+            files: UndoFiles::Only(vec!["a".into()]),
+        }),
         plain(Request::Chore { session, chore: Chore::Remove { name: "a".into(), teardown: false } }),
         plain(Request::Chore {
             session,
@@ -366,7 +377,8 @@ fn requests_are_read_back() {
     let approval = ApprovalId::from_bits(5);
     let unresolved = [
         Request::Release { message: msg(1), there: true },
-        Request::Undo { session: session(), turn: Turn(2), under: None },
+        Request::Undo { session: session(), turn: Turn(2), under: None, files: UndoFiles::All },
+        Request::Redo { session: session(), turn: Turn(2), under: None },
         Request::Answer { approval, answer: Answer::No, remember: Some(Remember::Session) },
         Request::Answer { approval, answer: Answer::No, remember: Some(Remember::Always) },
     ];
@@ -452,7 +464,7 @@ fn what_the_version_before_left_in_an_inbox_is_read() {
     );
     assert_eq!(
         read(r#"{"undo":{"turn":2,"of":1}}"#),
-        plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)) })
+        plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)), files: UndoFiles::Certain })
     );
     assert_eq!(read(r#"{"end":{}}"#), plain(Request::End { session }));
 }
@@ -696,11 +708,15 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::ScopeKept { why } => Fact::ScopeKept { why },
             Fact::ScopeChanged { .. } => Fact::ScopeChanged { epoch, scope },
             Fact::ErrandStarted { what: What::Undo { .. }, .. } => {
-                Fact::ErrandStarted { errand, what: What::Undo { turn }, by }
+                Fact::ErrandStarted { errand, what: What::Undo { turn, files: UndoFiles::All }, by }
+            }
+            Fact::ErrandStarted { what: What::Redo { .. }, .. } => {
+                Fact::ErrandStarted { errand, what: What::Redo { turn }, by }
             }
             Fact::ErrandStarted { what, .. } => Fact::ErrandStarted { errand, what, by },
             Fact::ErrandFailed { .. } => Fact::ErrandFailed { errand },
             Fact::Undone { .. } => Fact::Undone { turn },
+            Fact::Redone { .. } => Fact::Redone { turn },
             Fact::Learned { kind, .. } => Fact::Learned { kind, epoch },
             Fact::StaleErrand { kind, .. } => Fact::StaleErrand { errand, kind },
         }

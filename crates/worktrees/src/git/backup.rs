@@ -43,7 +43,7 @@ impl Git {
     }
 
     /// Adds what is missing here of what was copied there. Gives the number of stores.
-    pub fn put_back(&self, from: &Path) -> Result<usize, GitError> {
+    pub fn restore_backup(&self, from: &Path) -> Result<usize, GitError> {
         let mut count = 0;
         for entry in fs::read_dir(from.join("snapshots")).into_iter().flatten().flatten() {
             let to = self.stores_dir().join(entry.file_name());

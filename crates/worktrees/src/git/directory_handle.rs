@@ -78,6 +78,17 @@ impl DirectoryHandle {
         })
     }
 
+    /// The mode of a plain file; none if it is something else, or nothing.
+    pub(super) fn mode(&self, name: &OsStr) -> io::Result<Option<u32>> {
+        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Ok(Some(stat.st_mode & 0o7777))
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            Err(why) => Err(why.into()),
+        }
+    }
+
     /// A plain file, for reading. A pipe in its place does not make us wait.
     pub(super) fn read(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

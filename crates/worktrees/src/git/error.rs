@@ -80,6 +80,12 @@ pub enum GitError {
 pub enum UndoError {
     #[error("changed since then by somebody else: {}; undo the later turns first, or restore these by hand", shown(.touched_since))]
     Touched { touched_since: Vec<PathBuf> },
+    #[error("{}: {}; say that they are meant with `--all`, or which with `--only`", unsure_words(*.has_report), shown(.unsure))]
+    Unsure { unsure: Vec<PathBuf>, has_report: bool },
+    #[error("the turn has not changed {}; `homing diff TURN --stat` lists what it has", shown(.files))]
+    NotOfTurn { files: Vec<PathBuf> },
+    #[error("nothing of it was undone here, or its undo is too long ago")]
+    NotUndone,
     #[error("the session has moved on since this was asked; ask again if it is still wanted")]
     MovedOn,
     #[error(transparent)]
@@ -93,6 +99,13 @@ impl GitError {
 
     pub(super) fn strange(path: &Path, why: impl Into<String>) -> Self {
         Self::Strange { path: path.to_path_buf(), why: why.into() }
+    }
+}
+
+fn unsure_words(has_report: bool) -> &'static str {
+    match has_report {
+        true => "changed during the turn, and the agent has not said that it was the agent",
+        false => "the agent does not say which files it changes, and these changed during the turn",
     }
 }
 

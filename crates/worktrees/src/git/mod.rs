@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
-//! snapshots are in), then what is done with it: `enter`, `include`, `snapshot` with `global_ignore` and `unseen`, `copy`, `take_over` (of what older versions left in the repository), `diff`, `undo`, `remove` with
+//! snapshots are in), then what is done with it: `enter`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
 //! `unversioned` and `stamps`, `restore` with `bring`, `list`, `files`, `collect`, `backup`. `running` knows which runs of git live, `stuck`
 //! which wait in vain, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
@@ -18,14 +18,18 @@ mod diff;
 mod directory_handle;
 mod enter;
 mod error;
+mod file_modes;
 mod files;
 mod global_ignore;
 mod include;
 mod leftovers;
 mod list;
 mod names;
+mod note;
 mod record;
+mod redo;
 mod remove;
+mod repo_moves;
 mod repository;
 mod restore;
 mod run;
@@ -55,10 +59,11 @@ pub use list::WorktreeStatus;
 pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
 pub use remove::Removal;
+pub use repo_moves::RepositoryMove;
 pub(crate) use shadow::write_note;
 pub use snapshot::Snapshot;
 pub use take_over::LeftInRepository;
-pub use undo::Undone;
+pub use undo::{UndoKind, UndoLook, Undone};
 pub use unseen::{UnseenPart, UnseenReason};
 
 use repository::Repository;

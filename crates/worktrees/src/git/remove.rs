@@ -107,7 +107,7 @@ impl Git {
         let kept = Some(self.keep(&repository, &shadow).await?);
         self.step()?;
         let commits = self.commits_of(&repository, &shadow).await?;
-        let beside = SnapshotExtras { kept, commits, is_durable: true };
+        let beside = SnapshotExtras { kept, commits, is_durable: true, note: None };
         let head = trees.head.clone();
         let snapshot = self.seal(&repository, &shadow, name, trees, beside).await?;
         self.make_whole(&shadow, &snapshot, head.as_deref()).await?;

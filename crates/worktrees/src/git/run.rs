@@ -65,6 +65,9 @@ const SETTINGS: &[&str] = &[
     "safe.directory=*",
 ];
 
+/// The program that is named first runs with the arguments after it, and closes to others whatever it makes.
+const PRIVATELY: &str = r#"umask 077 && exec "$0" "$@""#;
+
 /// Settings for everything that a removal rests on: it has to be on the disk, not in a cache.
 const DURABLE: &[&str] = &["core.fsync=all", "core.fsyncMethod=fsync"];
 
@@ -129,6 +132,7 @@ pub(super) struct GitCall {
     output_bytes_max: usize,
     is_cut_allowed: bool,
     is_durable: bool,
+    is_private: bool,
 }
 
 /// The words of git.
@@ -162,6 +166,7 @@ impl GitRunner {
             output_bytes_max: self.output_bytes_max,
             is_cut_allowed: false,
             is_durable: false,
+            is_private: false,
         }
     }
 }
@@ -230,6 +235,12 @@ impl GitCall {
         self
     }
 
+    /// The files that it writes are for nobody else, until they are given another mode.
+    pub(super) fn private(mut self, is_private: bool) -> Self {
+        self.is_private = is_private;
+        self
+    }
+
     /// The output of git, if it succeeds.
     pub(super) async fn out(self) -> Result<Vec<u8>, GitError> {
         let command = self.shown();
@@ -267,7 +278,14 @@ impl GitCall {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.runner.program);
+        let mut command = match self.is_private {
+            true => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", PRIVATELY]).arg(&self.runner.program);
+                shell
+            }
+            false => Command::new(&self.runner.program),
+        };
         command.env_clear().envs(ENVIRONMENT.iter().copied());
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()));

@@ -47,6 +47,8 @@ pub(super) struct SnapshotExtras {
     /// Commits that nothing else might hold from now on.
     pub(super) commits: Vec<String>,
     pub(super) is_durable: bool,
+    /// The line of a note (`note`).
+    pub(super) note: Option<String>,
 }
 
 /// The parts of a snapshot's commit.
@@ -72,6 +74,7 @@ pub(super) struct SnapshotHeader {
     /// Commits that nothing else might hold: the parents after what was kept.
     pub(super) commits: Vec<String>,
     pub(super) unseen: Vec<UnseenPart>,
+    pub(super) note: Option<String>,
 }
 
 /// The staged files: a tree, or in the midst of a merge a tree for each stage.
@@ -227,6 +230,7 @@ impl Git {
             kept: beside.kept,
             commits: beside.commits,
             unseen,
+            note: beside.note,
         };
         let mut parents: Vec<String> = told.head.iter().cloned().collect();
         if let Some(staged) = &told.staged
@@ -532,6 +536,7 @@ impl SnapshotHeader {
         for part in &self.unseen {
             say("unseen", Some(&part.line()));
         }
+        say("note", self.note.as_deref());
         text
     }
 
@@ -547,6 +552,7 @@ impl SnapshotHeader {
                 "stages" if is_object_id(&value) => told.staged = Some(Staged::Stages(value)),
                 "unseen" => told.unseen.extend(UnseenPart::read(&value)),
                 "kept" if is_object_id(&value) => told.kept = Some(value),
+                "note" => told.note = Some(value),
                 _ => {}
             }
         }

@@ -6,9 +6,10 @@
 use std::path::PathBuf;
 
 use engine::{
-    EnteredTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoneTurn,
+    EnteredTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeSeen, TreesError,
+    UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{Moment, NewWorktree, SessionId};
+use kernel::{Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
 
 /// The longest answer. A patch has a bound of its own, far below.
@@ -45,11 +46,12 @@ pub(super) enum WorkerRequest {
 pub(super) enum GroundCall {
     Enter { directory: String, new: WorktreeForm },
     Fork { directory: String, new: WorktreeForm, origin: String, turn: u32 },
-    Remember { directory: String, turn: u32, is_after: bool },
+    Remember { directory: String, turn: u32, is_after: bool, edits: Option<Vec<String>> },
     Copy { directory: String },
     Changes { directory: String, turn: u32 },
-    Touched { directory: String, turn: u32 },
-    Undo { directory: String, turn: u32 },
+    PreviewUndo { directory: String, turn: u32 },
+    Undo { directory: String, turn: u32, files: FilesForm },
+    Redo { directory: String, turn: u32 },
     Look { name: String },
     Remove { name: String },
     Restore { removed: RemovedForm },
@@ -90,11 +92,12 @@ pub(super) enum GroundAnswer {
     Changes {
         changes: Option<ChangesForm>,
     },
-    Touched {
-        files: Vec<String>,
+    UndoPreview {
+        preview: PreviewForm,
     },
     Undone {
         files: Vec<String>,
+        moves: Vec<MoveForm>,
     },
     Seen {
         seen: Option<SeenForm>,
@@ -138,12 +141,54 @@ pub(super) struct WorktreeForm {
     branch: Option<String>,
 }
 
+/// The files that an undo is about.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FilesForm {
+    Certain,
+    All,
+    Only(Vec<String>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MoveForm {
+    words: String,
+    command: String,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ChangesForm {
     files: Vec<ChangeForm>,
     patch: String,
     is_cut: bool,
     unseen: Vec<String>,
+    moves: Vec<MoveForm>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PreviewForm {
+    files: Vec<StepForm>,
+    touched: Vec<String>,
+    unsure: Vec<String>,
+    has_report: bool,
+    moves: Vec<MoveForm>,
+    is_cut: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StepForm {
+    path: String,
+    kind: StepWord,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StepWord {
+    Restored,
+    Removed,
+    BroughtBack,
+    Mode,
+    AsBefore,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -266,7 +311,8 @@ impl From<TreeChanges> for ChangesForm {
         let files: Vec<_> =
             changes.files.into_iter().map(form).take_while(|change| fits(&change.path)).collect();
         let is_cut = changes.is_cut || files.len() < all;
-        Self { is_cut, files, patch: changes.patch, unseen: changes.unseen }
+        let moves = changes.moves.into_iter().map(MoveForm::from).collect();
+        Self { is_cut, files, patch: changes.patch, unseen: changes.unseen, moves }
     }
 }
 
@@ -284,9 +330,81 @@ impl From<ChangesForm> for TreeChanges {
             plus: form.plus,
             minus: form.minus,
         };
-        let (patch, is_cut, unseen) = (form.patch, form.is_cut, form.unseen);
-        let unseen = unseen.iter().map(|words| one_line(words)).collect();
-        Self { files: form.files.into_iter().map(change).collect(), patch, is_cut, unseen }
+        let moves = form.moves.into_iter().map(TreeMove::from).collect();
+        let files = form.files.into_iter().map(change).collect();
+        let unseen = form.unseen.iter().map(|words| one_line(words)).collect();
+        Self { files, patch: form.patch, is_cut: form.is_cut, unseen, moves }
+    }
+}
+
+impl From<UndoPreview> for PreviewForm {
+    fn from(preview: UndoPreview) -> Self {
+        let word = |kind| match kind {
+            "removed" => StepWord::Removed,
+            "brought_back" => StepWord::BroughtBack,
+            "mode" => StepWord::Mode,
+            "as_before" => StepWord::AsBefore,
+            _ => StepWord::Restored,
+        };
+        let UndoPreview { files, touched, unsure, has_report, moves, is_cut, why_not: _ } = preview;
+        let (all, mut fits) = (files.len() + touched.len() + unsure.len(), names_that_fit());
+        let touched: Vec<_> = touched.into_iter().take_while(|path| fits(path)).collect();
+        let unsure: Vec<_> = unsure.into_iter().take_while(|path| fits(path)).collect();
+        let form = |step: UndoStep| StepForm { kind: word(step.kind), path: step.path };
+        let files: Vec<_> = files.into_iter().map(form).take_while(|step| fits(&step.path)).collect();
+        let is_cut = is_cut || files.len() + touched.len() + unsure.len() < all;
+        let moves = moves.into_iter().map(MoveForm::from).collect();
+        Self { files, touched, unsure, has_report, moves, is_cut }
+    }
+}
+
+impl From<PreviewForm> for UndoPreview {
+    fn from(form: PreviewForm) -> Self {
+        let word = |kind| match kind {
+            StepWord::Restored => "restored",
+            StepWord::Removed => "removed",
+            StepWord::BroughtBack => "brought_back",
+            StepWord::Mode => "mode",
+            StepWord::AsBefore => "as_before",
+        };
+        let step = |form: StepForm| UndoStep { kind: word(form.kind), path: form.path };
+        let PreviewForm { files, touched, unsure, has_report, moves, is_cut } = form;
+        let moves = moves.into_iter().map(TreeMove::from).collect();
+        let files = files.into_iter().map(step).collect();
+        Self { files, touched, unsure, has_report, moves, is_cut, why_not: None }
+    }
+}
+
+/// Names of branches stand in these.
+impl From<TreeMove> for MoveForm {
+    fn from(moved: TreeMove) -> Self {
+        Self { words: one_line(&moved.words), command: one_line(&moved.command) }
+    }
+}
+
+impl From<MoveForm> for TreeMove {
+    fn from(form: MoveForm) -> Self {
+        Self { words: one_line(&form.words), command: one_line(&form.command) }
+    }
+}
+
+impl From<UndoFiles> for FilesForm {
+    fn from(files: UndoFiles) -> Self {
+        match files {
+            UndoFiles::Certain => Self::Certain,
+            UndoFiles::All => Self::All,
+            UndoFiles::Only(names) => Self::Only(names),
+        }
+    }
+}
+
+impl From<FilesForm> for UndoFiles {
+    fn from(form: FilesForm) -> Self {
+        match form {
+            FilesForm::Certain => Self::Certain,
+            FilesForm::All => Self::All,
+            FilesForm::Only(names) => Self::Only(names),
+        }
     }
 }
 
@@ -362,7 +480,9 @@ impl From<EnteredTree> for GroundAnswer {
 
 impl From<UndoneTurn> for GroundAnswer {
     fn from(undone: UndoneTurn) -> Self {
-        Self::Undone { files: undone.files }
+        let mut fits = names_that_fit();
+        let files = undone.files.into_iter().take_while(|path| fits(path)).collect();
+        Self::Undone { files, moves: undone.moves.into_iter().map(MoveForm::from).collect() }
     }
 }
 

@@ -65,6 +65,7 @@ async fn serve() -> io::Result<()> {
                     let answer = answer(&trees, &session, call).await.map_err(Into::into);
                     let _ = say.send(WorkerReply { number, answer }).await;
                     if let (Ok(trees), Ok(session), Some(directory)) = (&*trees, session.parse(), worked_in) {
+                        trees.survey(&directory).await;
                         trees.note_worktree(session, &directory).await;
                     }
                 });
@@ -125,9 +126,9 @@ async fn answer(
             let origin = origin.parse().map_err(|_| nobody())?;
             trees.fork(session, directory, new.into(), origin, Turn(turn)).await?.into()
         }
-        GroundCall::Remember { directory, turn, is_after } => {
+        GroundCall::Remember { directory, turn, is_after, edits } => {
             let side = if is_after { Side::After } else { Side::Before };
-            let is_tracked = trees.remember(session, directory, Turn(turn), side).await?;
+            let is_tracked = trees.remember(session, directory, Turn(turn), side, edits).await?;
             GroundAnswer::Remembered { is_tracked }
         }
         GroundCall::Copy { directory } => {
@@ -138,10 +139,14 @@ async fn answer(
             let changes = trees.changes(session, directory, Turn(turn)).await?;
             GroundAnswer::Changes { changes: changes.map(Into::into) }
         }
-        GroundCall::Touched { directory, turn } => {
-            GroundAnswer::Touched { files: trees.touched(session, directory, Turn(turn)).await? }
+        GroundCall::PreviewUndo { directory, turn } => {
+            let preview = trees.preview_undo(session, directory, Turn(turn)).await?;
+            GroundAnswer::UndoPreview { preview: preview.into() }
         }
-        GroundCall::Undo { directory, turn } => trees.undo(session, directory, Turn(turn)).await?.into(),
+        GroundCall::Undo { directory, turn, files } => {
+            trees.undo(session, directory, Turn(turn), &files.into()).await?.into()
+        }
+        GroundCall::Redo { directory, turn } => trees.redo(session, directory, Turn(turn)).await?.into(),
         GroundCall::Look { name } => {
             GroundAnswer::Seen { seen: trees.look(session, name).await?.map(Into::into) }
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use engine::{
     EnteredTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoneTurn,
+    Trees, TreesError, UndoPreview, UndoneTurn,
 };
-use kernel::{NewWorktree, SessionId, TreeName, Turn};
+use kernel::{NewWorktree, SessionId, TreeName, Turn, UndoFiles};
 use processes::wall::{SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
@@ -546,13 +546,14 @@ impl Trees for GroundWorkers {
         directory: &str,
         turn: Turn,
         side: Side,
+        edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         let (directory, turn, is_after) = (directory.to_owned(), turn.0, side == Side::After);
         Box::pin(async move {
             if self.is_untracked(&directory) {
                 return Ok(false);
             }
-            let call = GroundCall::Remember { directory: directory.clone(), turn, is_after };
+            let call = GroundCall::Remember { directory: directory.clone(), turn, is_after, edits };
             match self.call(of.clone(), call).await? {
                 GroundAnswer::Remembered { is_tracked } => {
                     if is_after && is_tracked {
@@ -583,19 +584,19 @@ impl Trees for GroundWorkers {
         })
     }
 
-    fn touched(
+    fn preview_undo(
         &self,
         of: OwnedSession,
         directory: &str,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
+    ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         let (directory, turn) = (directory.to_owned(), turn.0);
         Box::pin(async move {
             if self.is_untracked(&directory) {
                 return Err(TreesError::Refused(UNTRACKED.to_owned()));
             }
-            match self.call(of, GroundCall::Touched { directory, turn }).await? {
-                GroundAnswer::Touched { files } => Ok(files),
+            match self.call(of, GroundCall::PreviewUndo { directory, turn }).await? {
+                GroundAnswer::UndoPreview { preview } => Ok(preview.into()),
                 _ => Err(odd()),
             }
         })
@@ -606,14 +607,20 @@ impl Trees for GroundWorkers {
         of: OwnedSession,
         directory: &str,
         turn: Turn,
+        files: UndoFiles,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+        let (directory, turn, files) = (directory.to_owned(), turn.0, files.into());
+        Box::pin(async move { undone(self.call(of, GroundCall::Undo { directory, turn, files }).await?) })
+    }
+
+    fn redo(
+        &self,
+        of: OwnedSession,
+        directory: &str,
+        turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         let (directory, turn) = (directory.to_owned(), turn.0);
-        Box::pin(async move {
-            match self.call(of, GroundCall::Undo { directory, turn }).await? {
-                GroundAnswer::Undone { files } => Ok(UndoneTurn { files }),
-                _ => Err(odd()),
-            }
-        })
+        Box::pin(async move { undone(self.call(of, GroundCall::Redo { directory, turn }).await?) })
     }
 
     fn fork(
@@ -711,6 +718,15 @@ impl Trees for GroundWorkers {
         Box::pin(async move {
             self.0.close().join_all().await;
         })
+    }
+}
+
+fn undone(answer: GroundAnswer) -> Result<UndoneTurn, TreesError> {
+    match answer {
+        GroundAnswer::Undone { files, moves } => {
+            Ok(UndoneTurn { files, moves: moves.into_iter().map(Into::into).collect() })
+        }
+        _ => Err(odd()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use homing_worktrees::git::{CollectPolicy, EnterRequest, GitError, SnapshotMoment};
-use kernel::SessionId;
+use kernel::{SessionId, UndoFiles};
 
 use super::{Yard, named, plain, plain_command, snapshot_name, write};
 
@@ -171,7 +171,7 @@ async fn do_everything(yard: &Yard, worktree: &str) {
         let after = git.snapshot(directory, &snapshot_name(1, SnapshotMoment::After)).await.unwrap().unwrap();
         assert!(git.diff(&before, &after).await.unwrap().files.len() >= 2);
         let safety = snapshot_name(1, SnapshotMoment::Safety);
-        git.undo(directory, &before, &after, &safety, || true).await.unwrap();
+        git.undo(directory, &before, &after, &safety, &UndoFiles::All, || true).await.unwrap();
         write(&directory.join("a.txt"), b"changed again");
     }
     git.list(None).await.unwrap();

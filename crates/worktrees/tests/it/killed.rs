@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use homing_worktrees::git::{EnteredWorktree, Git, GitError, Snapshot, SnapshotMoment, UndoError};
+use kernel::UndoFiles;
 
 use super::undoing::work;
 use super::{Yard, difference, everything, named, our_git, plain, snapshot_name, write};
@@ -140,13 +141,16 @@ async fn an_undo_goes_on_from_every_step() {
         let files = everything(&yard.repository);
         let before = snapshot(&yard, SnapshotMoment::Before).await;
         work(&yard.repository);
+        let changed = everything(&yard.repository);
         let after = snapshot(&yard, SnapshotMoment::After).await;
-        let undo = || yard.git.undo(&yard.repository, &before, &after, &SAFETY, || true);
+        let undo = || yard.git.undo(&yard.repository, &before, &after, &SAFETY, &UndoFiles::All, || true);
         yard.git.stop_at_step(step);
         let stopped = undo().await;
         yard.git.stop_at_step(0);
         undo().await.unwrap();
         assert_eq!(difference(&files, &everything(&yard.repository)), [""; 0], "{step}");
+        yard.git.redo(&yard.repository, SAFETY.session, &SAFETY, || true).await.unwrap();
+        assert_eq!(difference(&changed, &everything(&yard.repository)), [""; 0], "taken back, {step}");
         match stopped {
             Err(UndoError::Trouble(GitError::Stopped(_))) => {}
             Ok(_) => return,
@@ -154,6 +158,30 @@ async fn an_undo_goes_on_from_every_step() {
         }
     }
     panic!("an undo has no end");
+}
+
+#[tokio::test]
+async fn taking_an_undo_back_goes_on_from_every_step() {
+    for step in 1..STEPS_MAX {
+        let yard = Yard::new();
+        let before = snapshot(&yard, SnapshotMoment::Before).await;
+        work(&yard.repository);
+        let changed = everything(&yard.repository);
+        let after = snapshot(&yard, SnapshotMoment::After).await;
+        yard.git.undo(&yard.repository, &before, &after, &SAFETY, &UndoFiles::All, || true).await.unwrap();
+        let redo = || yard.git.redo(&yard.repository, SAFETY.session, &SAFETY, || true);
+        yard.git.stop_at_step(step);
+        let stopped = redo().await;
+        yard.git.stop_at_step(0);
+        redo().await.unwrap();
+        assert_eq!(difference(&changed, &everything(&yard.repository)), [""; 0], "{step}");
+        match stopped {
+            Err(UndoError::Trouble(GitError::Stopped(_))) => {}
+            Ok(_) => return,
+            Err(why) => panic!("{why}"),
+        }
+    }
+    panic!("taking an undo back has no end");
 }
 
 const SAFETY: homing_worktrees::git::SnapshotName = homing_worktrees::git::SnapshotName {
@@ -215,8 +243,10 @@ async fn a_git_that_is_killed_leaves_nothing_that_cannot_go_on() {
         let after = yard.git.snapshot(&root, &name(SnapshotMoment::After)).await.unwrap().unwrap();
         assert_eq!(yard.git.diff(&before, &after).await.unwrap().files.len(), 200);
 
-        ends += usize::from(dying(run).undo(&root, &before, &after, &SAFETY, || true).await.is_err());
-        yard.git.undo(&root, &before, &after, &SAFETY, || true).await.unwrap();
+        ends += usize::from(
+            dying(run).undo(&root, &before, &after, &SAFETY, &UndoFiles::All, || true).await.is_err(),
+        );
+        yard.git.undo(&root, &before, &after, &SAFETY, &UndoFiles::All, || true).await.unwrap();
         assert_eq!(difference(&files, &everything(&root)), [""; 0], "{run}");
 
         let removed = name(SnapshotMoment::Removed);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use homing_worktrees::git::{CollectPolicy, GitError, SnapshotMoment};
-use kernel::SessionId;
+use kernel::{SessionId, UndoFiles};
 
 use super::undoing::work;
 use super::{Yard, difference, everything, named, plain, snapshot_name, write};
@@ -87,7 +87,10 @@ async fn no_operation_stops_at_what_a_killed_git_has_left() {
     assert_eq!(yard.git.list(None).await.unwrap().len(), 1);
     for _ in 0..2 {
         plant(&yard);
-        yard.git.undo(&root, &before, &after, &name(SnapshotMoment::Safety), || true).await.unwrap();
+        yard.git
+            .undo(&root, &before, &after, &name(SnapshotMoment::Safety), &UndoFiles::All, || true)
+            .await
+            .unwrap();
     }
     assert_eq!(difference(&committed, &everything(&root)), [""; 0]);
 

@@ -216,7 +216,7 @@ async fn beyond_the_bound_nothing_is_copied_and_it_is_known() {
     yard.write("a.txt", "changed");
     let after = taken(&yard, &yard.repository, 2, SnapshotMoment::After).await;
     let safety = snapshot_name(2, SnapshotMoment::Safety);
-    git(1).undo(&yard.repository, &before, &after, &safety, || true).await.unwrap();
+    git(1).undo(&yard.repository, &before, &after, &safety, &kernel::UndoFiles::All, || true).await.unwrap();
 
     git(u64::MAX).copy(&yard.repository).await.unwrap();
     assert!(!yard.git.is_beyond_bound(&yard.repository).unwrap());

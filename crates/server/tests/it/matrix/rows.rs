@@ -273,12 +273,17 @@ fn scopes() -> Vec<Row> {
             .keeper("busy")
             .path(|names| vec![&names.session])
             .body(|_| Some(json!({"turn": 1}))),
+        row("redo", undoes, spots())
+            .keeper("busy")
+            .path(|names| vec![&names.session])
+            .body(|_| Some(json!({"turn": 1}))),
         row("fork", Takes::Fork, spots())
             .fine(201)
             .changes()
             .path(|names| vec![&names.session])
             .body(|_| Some(json!({"at": 1}))),
         reads("changes").query(|_| "turn=1".into()),
+        reads("preview_undo").query(|_| "turn=1".into()),
         reads("readiness"),
         reads("commands"),
         reads("models"),
@@ -335,7 +340,7 @@ fn messages() -> Vec<Row> {
         on_message("change_message", Takes::Tend, spots_of_each())
             .way("release")
             .changes()
-            .body(|_| Some(json!({"held": false}))),
+            .body(|_| Some(json!({"held": false, "there": false}))),
         // The session goes back with it, so it takes what a change of scope takes, whoever said it.
         on_message("change_message", rules, spots_of_each())
             .way("release there")

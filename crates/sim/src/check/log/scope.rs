@@ -46,7 +46,8 @@ impl LogReader<'_> {
 
     /// The story of an errand belongs to no turn, or to the one that it undoes.
     pub(super) fn tells_of_errand(&self, turn: Turn) -> bool {
-        let undoes = matches!(&self.moving.away, Some((_, What::Undo { turn: undone })) if *undone == turn);
+        let undoes =
+            matches!(&self.moving.away, Some((_, What::Undo { turn: undone, .. })) if *undone == turn);
         turn == Turn(0) || undoes
     }
 
@@ -121,9 +122,15 @@ impl LogReader<'_> {
             }
             Fact::Undone { turn } => {
                 let away = self.moving.away.take();
-                let fits = matches!(away, Some((_, What::Undo { turn: own })) if own == *turn);
+                let fits = matches!(away, Some((_, What::Undo { turn: own, .. })) if own == *turn);
                 self.must(fits, "only what is away comes back", fact);
                 self.told.undone.insert(*turn, true);
+            }
+            Fact::Redone { turn } => {
+                let away = self.moving.away.take();
+                let fits = matches!(away, Some((_, What::Redo { turn: own })) if own == *turn);
+                self.must(fits, "only what is away comes back", fact);
+                self.told.undone.remove(turn);
             }
             Fact::Learned { epoch, .. } => {
                 self.must(*epoch == self.epoch(), "what belongs to another scope is not applied", fact);
@@ -213,7 +220,7 @@ impl LogReader<'_> {
         let wanted = self.moving.pending.as_ref().map(|pending| &pending.change);
         let fits = match what {
             What::Enter(worktree) => wanted == Some(&Change::Enter(worktree.clone())),
-            What::Undo { turn } => {
+            What::Undo { turn, .. } | What::Redo { turn } => {
                 let ran = self.told.turns.iter().find(|told| told.turn == *turn);
                 ran.is_some_and(|told| self.is_where(told.epoch) && told.outcome.is_some())
             }
@@ -222,7 +229,7 @@ impl LogReader<'_> {
         if let (What::Enter(_), Some(pending)) = (what, &self.moving.pending) {
             self.lets_go_first(pending.after, fact);
         }
-        if let What::Undo { turn } = what {
+        if let What::Undo { turn, .. } = what {
             self.told.undone.entry(*turn).or_insert(false);
         }
         self.moving.away = Some((errand, what.clone()));

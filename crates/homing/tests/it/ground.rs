@@ -30,7 +30,7 @@ fn look_at_everything(yard: &Yard) -> String {
         heard += &http.get(&at(what)).text();
     }
     heard += &http.get("/api/v1/worktrees").text();
-    heard += &http.post(&at("undo"), &serde_json::json!({ "turn": 1 })).text();
+    heard += &http.post(&at("undo"), &serde_json::json!({ "turn": 1, "all": true })).text();
     yard.ask("!run echo again > again.txt");
     heard += &http.post(&at("scope"), &serde_json::json!({ "enter": { "name": "shed" } })).text();
     heard += &eventually("it is entered, or not", || {

@@ -206,7 +206,7 @@ impl Stage {
         for what in ["changes?turn=1", "files", "readiness"] {
             heard += &http.get(&at(what)).text();
         }
-        heard += &http.post(&at("undo"), &json!({ "turn": 1 })).text();
+        heard += &http.post(&at("undo"), &json!({ "turn": 1, "all": true })).text();
         let again = http.send(&json!({ "session": session }), "!run echo again > again.txt");
         heard += &http.until_final_within(&text(&again, "id"), LONG).to_string();
         heard += &http.get(&at("changes?turn=2")).text();

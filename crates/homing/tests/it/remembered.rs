@@ -102,7 +102,7 @@ fn a_backup_has_what_is_remembered_of_turns_and_gives_it_back() {
     assert_eq!(changes(&yard, turn), before);
     yard.homing
         .http()
-        .post(&format!("/api/v1/sessions/{}/undo", yard.session), &json!({ "turn": turn }))
+        .post(&format!("/api/v1/sessions/{}/undo", yard.session), &json!({ "turn": turn, "all": true }))
         .expect(200);
     eventually("it is undone", || (yard.count("undone") == 1).then_some(()));
     assert_eq!(yard.read("kept.txt"), "one\ntwo\n");

@@ -12,7 +12,7 @@ struct Prey {
     owner: Somebody,
     busy: Busy,
     waits: MessageId,
-    /// A conversation of the owner's own, and one that could be anybody's of the org.
+    /// A conversation whose address names the owner, and one of a program's that each person has their own of.
     conversations: [String; 2],
 }
 
@@ -57,9 +57,8 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
         "/messages".into(),
         Some(json!({"to": {"session": b.to_string()}, "text": format!("for {a}")})),
     );
-    // What is anybody's of one org is another conversation in another.
-    let same_org = by.by.org == theirs.owner.by.org;
-    for address in theirs.conversations.iter().filter(|address| same_org || address.starts_with("web:")) {
+    // An address of a program's is a conversation of one's own, whoever else has it.
+    for address in theirs.conversations.iter().filter(|address| address.starts_with("web:")) {
         add("say", "POST", "/messages".into(), Some(json!({"to": {"conversation": address}, "text": "x"})));
         let moves = json!({"address": address, "session": a.to_string()});
         add("rebind", "POST", "/bindings/move".into(), Some(moves));

@@ -289,10 +289,10 @@ impl Lives {
                 Request::ChangeScope { session, change: self.change(message), now: self.dice.roll(4) == 0 }
             }
             29..=32 => Request::KeepScope { session },
-            33..=38 => {
+            kind @ 33..=38 => {
                 let (turn, under) = (Turn(self.dice.roll(3) as u32), Some(row.epoch));
-                match self.dice.roll(3) {
-                    0 => Request::Redo { session, turn, under },
+                match kind {
+                    38 => Request::Redo { session, turn, under },
                     _ => Request::Undo { session, turn, under, files: UndoFiles::All },
                 }
             }

@@ -145,6 +145,7 @@ pub(crate) async fn preview_undo(
     Query(query): Query<ChangesQuery>,
 ) -> ApiResult<Json<UndoPreview>> {
     query.check()?;
+    let _place = door.take_look(caller.by.person)?;
     let seen = door.engine.views().preview_undo(&caller.by, session, Turn(query.turn)).await?;
     Ok(Json(preview_form(query.turn, seen)))
 }

@@ -164,6 +164,15 @@ fn sleeping(nap: &str) -> BTreeSet<i32> {
     pids.filter(is_it).collect()
 }
 
+/// The processes in a namespace; one that is on its way out is in none.
+fn inside(namespace: &std::path::Path) -> BTreeSet<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_it =
+        |pid: &i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).is_ok_and(|link| link == namespace);
+    pids.filter(is_it).collect()
+}
+
 fn kill(pid: i32) {
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
@@ -187,6 +196,8 @@ async fn a_tree_ends_with_its_supervisor() {
     let mut tree = start(&bench, &careless(&nap)).await;
     said(&mut tree, "ready").await;
     let first = tree.pid();
+    let one = *sleeping(&nap).first().expect("somebody sleeps");
+    let namespace = std::fs::read_link(format!("/proc/{one}/ns/pid")).unwrap();
     kill(bench.supervisor());
     loop {
         if let TreeEvent::Lost = tokio::time::timeout(WAIT, tree.next()).await.unwrap() {
@@ -194,8 +205,8 @@ async fn a_tree_ends_with_its_supervisor() {
         }
     }
     let deadline = std::time::Instant::now() + WAIT;
-    while !sleeping(&nap).is_empty() || std::fs::metadata(format!("/proc/{first}/exe")).is_ok() {
-        assert!(std::time::Instant::now() < deadline, "{:?} are left", sleeping(&nap));
+    while !inside(&namespace).is_empty() || std::fs::metadata(format!("/proc/{first}/exe")).is_ok() {
+        assert!(std::time::Instant::now() < deadline, "{:?} are left", inside(&namespace));
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert_eq!(end_tree(bench.locks(), bench.tree.clone()).await.unwrap().killed, 0);

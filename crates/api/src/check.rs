@@ -222,9 +222,6 @@ impl crate::UndoTurn {
     pub fn check(&self) -> Result<(), Invalid> {
         turn("turn", self.turn)?;
         let Some(only) = &self.only else { return Ok(()) };
-        if self.all {
-            return invalid("only", "is something else than `all`: name one of them");
-        }
         let is_path =
             |path: &String| (1..=PATH_LENGTH_MAX).contains(&path.chars().count()) && !path.contains('\0');
         match (1..=UNDO_FILES_MAX).contains(&only.len()) && only.iter().all(is_path) {

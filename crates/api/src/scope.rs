@@ -279,7 +279,7 @@ pub struct UndoTurn {
     /// All files that changed during the turn are meant, also those of which the agent has not said that it changed them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Only these files are meant, from the top of the tree, whoever has changed them.
+    /// Only these files are meant, from the top of the tree, whoever has changed them; with `all` beside it, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<FilePath>>)]
     pub only: Option<Vec<String>>,

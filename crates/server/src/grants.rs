@@ -19,9 +19,9 @@ problems! {
         IdempotencyConflict, Changed, DiskFull, Unclear];
     HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         CannotOwn, OwnsAlready, OfferedAlready, SessionEnded, IdempotencyConflict, Changed, DiskFull, Unclear];
-    OfferBackProblems = [NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
-    AcceptProblems = [NotFound, RightMissing, BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
-    DeclineProblems = [NotFound, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
+    OfferBackProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
+    AcceptProblems = [Invalid, NotFound, RightMissing, BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
+    DeclineProblems = [Invalid, NotFound, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
     OffersProblems = [RightMissing, BoundElsewhere];
     TakeProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
     AgentListProblems = [NotFound, RightMissing, RoleTooLow, BoundElsewhere, UnknownAgent];

@@ -99,10 +99,10 @@ pub(crate) async fn undo(
 ) -> ApiResult<Response> {
     undo.check()?;
     let (turn, under) = (Turn(undo.turn), undo.under.map(Epoch));
-    let files = match (undo.all, undo.only) {
-        (true, _) => UndoFiles::All,
-        (false, Some(only)) => UndoFiles::Only(only),
-        (false, None) => UndoFiles::Certain,
+    let files = match (undo.only, undo.all) {
+        (Some(only), _) => UndoFiles::Only(only),
+        (None, true) => UndoFiles::All,
+        (None, false) => UndoFiles::Certain,
     };
     ask(&door, caller, session, Request::Undo { session, turn, under, files }).await
 }

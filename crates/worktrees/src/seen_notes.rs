@@ -3,19 +3,13 @@
 //! A worker writes them beside its own records; the server reads them, and trusts neither their size nor their kind.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use engine::TreeSeen;
 use kernel::SessionId;
-use rustix::fs::OFlags;
 
-use crate::git::{WorktreeName, write_note};
+use crate::git::{WorktreeName, make_private, read_own, write_note};
 use crate::worker::SeenForm;
-
-/// A longer note is none of ours.
-const NOTE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The notes in one part of the data directory.
 #[derive(Debug)]
@@ -34,7 +28,7 @@ impl SeenNotes {
     /// Notes it. What cannot be noted is looked at by whoever asks.
     pub(crate) fn write(&self, name: &WorktreeName, seen: &TreeSeen) {
         let text = serde_json::to_vec(&SeenForm::from(seen.clone())).unwrap_or_default();
-        let _ = std::fs::create_dir_all(&self.0).map(|()| write_note(&self.path(name), &text));
+        let _ = make_private(&self.0).and_then(|()| write_note(&self.path(name), &text));
     }
 
     pub(crate) fn forget(&self, name: &WorktreeName) {
@@ -43,7 +37,7 @@ impl SeenNotes {
 
     /// The note of one worktree.
     pub(crate) fn read(&self, session: SessionId, name: &WorktreeName) -> Option<TreeSeen> {
-        let text = read_small(&self.path(name)).ok()?;
+        let text = read_own(&self.path(name)).ok()?;
         let form: SeenForm = serde_json::from_slice(&text).ok()?;
         Some(form.tree(session))
     }
@@ -60,16 +54,4 @@ impl SeenNotes {
         });
         notes.collect()
     }
-}
-
-/// A small plain file. Neither a link nor a pipe in its place leads us anywhere.
-fn read_small(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = std::fs::File::options().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut text = Vec::new();
-    file.take(NOTE_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(text)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
     GitError, GitLimits, LeftInRepository, PersonHome, RemovedWorktree, RepositoryMove, Snapshot,
-    SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone, WorktreeName, plain_files,
+    SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone, WorktreeName, now_ms, plain_files,
 };
 use engine::{
     EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeSeen, TreesError,
@@ -399,7 +399,7 @@ impl GitTrees {
     pub(crate) async fn note_worktree(&self, session: SessionId, directory: &str) {
         let Some(full) = self.git.worktree_at(Path::new(directory)) else { return };
         let before = self.notes.read(session, &full);
-        let is_young = |seen: &TreeSeen| now().0.saturating_sub(seen.seen_at.0) < SIZE_AGE_MS;
+        let is_young = |seen: &TreeSeen| now_ms().saturating_sub(seen.seen_at.0) < SIZE_AGE_MS;
         let size = before.filter(is_young).map(|seen| seen.bytes);
         let _ = self.look_at(session, &full, size).await;
     }
@@ -513,14 +513,9 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
         bytes: seen.size_bytes,
         made_at: kernel::Moment(seen.made_at_ms),
         used_at: kernel::Moment(seen.used_at_ms),
-        seen_at: now(),
+        seen_at: kernel::Moment(now_ms()),
         is_missing: seen.is_missing,
     }
-}
-
-fn now() -> kernel::Moment {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    kernel::Moment(since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// Where our own files of git are: the server's, and those of each user that people's sessions run as.

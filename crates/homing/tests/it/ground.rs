@@ -16,9 +16,9 @@ use testkit::{eventually, leftovers};
 use crate::yard::Yard;
 
 /// More than a worker may have, and nothing on the disk.
-const GIANT_BYTES: u64 = 3 << 30;
+pub(crate) const GIANT_BYTES: u64 = 3 << 30;
 /// The server's memory may grow by so much while something is looked at.
-const GROWTH_KB_MAX: u64 = 32 * 1024;
+pub(crate) const GROWTH_KB_MAX: u64 = 32 * 1024;
 
 /// Everything that looks at a repository or changes something in it, by its answers.
 #[track_caller]

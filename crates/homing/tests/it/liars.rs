@@ -16,14 +16,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::{Homing, Http, eventually};
 
-use crate::ground::memory_kb;
+use crate::ground::{GIANT_BYTES, GROWTH_KB_MAX, memory_kb};
 use crate::yard::{git, repository};
 use crate::{count, kill, text};
 
-/// More than a worker may have, and nothing on the disk.
-const GIANT_BYTES: u64 = 3 << 30;
-/// The server's memory may grow by so much in all.
-const GROWTH_KB_MAX: u64 = 32 * 1024;
 /// Directories within directories.
 const DEPTH: usize = 600;
 /// The longest that one thing may take that is asked of a repository: a few runs of git, each of which may wait in vain.

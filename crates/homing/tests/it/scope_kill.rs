@@ -428,7 +428,8 @@ fn a_turn_that_is_cut_at_any_run_of_git_has_ended_and_says_what_it_changed() {
         let was_cut = yard.begin_and_wait(&cut, is_over);
         let receipt = yard.homing.http().until_final(&message);
         assert!(receipt["state"] == "answered" || receipt["why"] == "interrupted", "{receipt}");
-        let turn = yard.each_turn_ran_in_its_scope().ran[&message].turn;
+        // Git runs beside turns, too: what the turn before has made is copied.
+        let turn = yard.each_turn_that_began_ran_in_its_scope().ran[&message].turn;
         let changes =
             yard.homing.http().get(&format!("/api/v1/sessions/{}/changes?turn={turn}", yard.session));
         let changes = changes.expect(200);

@@ -151,15 +151,24 @@ impl Yard {
     /// By the log and by what each answer says its tool printed: every turn ran once, in the directory of its epoch.
     #[track_caller]
     pub(crate) fn each_turn_ran_in_its_scope(&self) -> Told {
+        self.turns_ran(|times, _| times == 1)
+    }
+
+    /// The same where the server may have ended right after a turn was handed over: such a turn may not have begun.
+    #[track_caller]
+    pub(crate) fn each_turn_that_began_ran_in_its_scope(&self) -> Told {
+        self.turns_ran(|times, receipt| times == 1 || (times == 0 && receipt["why"] == "interrupted"))
+    }
+
+    #[track_caller]
+    fn turns_ran(&self, is_well: impl Fn(usize, &Value) -> bool) -> Told {
         let told = Told::of(&self.facts());
         let begun = self.homing.agent_log().into_iter().filter(|ran| ran.event == "start");
         let mut begun_times = BTreeMap::<String, usize>::new();
         begun.for_each(|ran| *begun_times.entry(ran.message).or_default() += 1);
         for (message, ran) in &told.ran {
             let (times, receipt) = (begun_times.get(message).copied().unwrap_or(0), self.receipt(message));
-            // Whoever was interrupted right after they were handed over may not have begun.
-            let is_over = receipt["why"] != "interrupted";
-            assert!(times == 1 || (times == 0 && !is_over), "acted on {times} times: {receipt}");
+            assert!(is_well(times, &receipt), "acted on {times} times: {receipt}");
             let answer = receipt["answer"].as_str().unwrap_or_default();
             if let Some(printed) = answer.lines().find(|line| line.starts_with('/')) {
                 assert_eq!(printed, ran.directory, "turn {} ran elsewhere: {receipt}", ran.turn);

@@ -60,6 +60,7 @@ pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
 pub use remove::Removal;
 pub use repo_moves::RepositoryMove;
+pub(crate) use repository::read_own;
 pub(crate) use shadow::write_note;
 pub use snapshot::Snapshot;
 pub use take_over::LeftInRepository;
@@ -188,7 +189,7 @@ impl Git {
 }
 
 /// A directory for nobody but us.
-fn make_private(path: &Path) -> Result<(), GitError> {
+pub(crate) fn make_private(path: &Path) -> Result<(), GitError> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(path).map_err(GitError::disk(path))
@@ -205,7 +206,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -9,6 +9,7 @@ use kernel::SessionId;
 
 use super::error::GitError;
 use super::names::WorktreeName;
+use super::repository::read_own;
 use super::shadow::write_whole;
 use super::snapshot::Snapshot;
 use super::{Git, now_ms};
@@ -81,7 +82,7 @@ impl Git {
 
     pub(super) fn record(&self, name: &WorktreeName) -> Result<Option<WorktreeRecord>, GitError> {
         let path = self.record_path(name);
-        match fs::read(&path) {
+        match read_own(&path) {
             Ok(text) => {
                 let record = serde_json::from_slice(&text).map_err(|why| odd(&path, &why))?;
                 Ok(Some(record))
@@ -173,7 +174,7 @@ impl Git {
             if path.extension().is_none_or(|end| end != "json") {
                 continue; // It is being written, or somebody was killed while it was.
             }
-            match fs::read(&path) {
+            match read_own(&path) {
                 Ok(text) => found.push(serde_json::from_slice(&text).map_err(|why| odd(&path, &why))?),
                 Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
                 Err(why) => return Err(GitError::disk(&path)(why)),

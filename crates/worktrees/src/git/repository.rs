@@ -15,6 +15,8 @@ use super::error::GitError;
 
 /// The files that say where things are hold one line.
 const LINE_BYTES_MAX: u64 = 8 * 1024;
+/// A larger record is none of ours.
+const OWN_BYTES_MAX: u64 = 1024 * 1024;
 /// A larger configuration was not written by people.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -173,9 +175,21 @@ pub(super) fn read_line(path: &Path) -> Result<Vec<u8>, GitError> {
     Ok(line)
 }
 
+/// A small file of our own: it is no link, and what is beyond the bound is not read. In a place that belongs to somebody's user
+/// the server finds what their worker has written there, and trusts it no further.
+pub(crate) fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    open_flagged(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)?.take(OWN_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
 /// A plain file, for reading. A pipe in its place does not make us wait.
 pub(super) fn open_plain(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    open_flagged(path, OFlags::NONBLOCK)
+}
+
+fn open_flagged(path: &Path, flags: OFlags) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
 }
 

@@ -33,6 +33,10 @@ pub(super) async fn until_stuck(group: i32, time_max: Duration) {
 
 /// The processes of a group, if all of them sleep and can be looked at.
 fn asleep(group: i32) -> Option<Vec<SleepingProcess>> {
+    // That of the kernel's own.
+    if group == 0 {
+        return None;
+    }
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").ok()?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

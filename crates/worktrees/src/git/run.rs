@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -65,6 +66,11 @@ const SETTINGS: &[&str] = &[
     "safe.directory=*",
 ];
 
+/// Git's own words when it cannot write an object because its directory is gone.
+const LOST_PLACE: &str = "unable to create temporary file: No such file or directory";
+/// Runs of a git that loses its place again and again.
+const TRIES_MAX: usize = 10;
+
 /// The program that is named first runs with the arguments after it, and closes to others whatever it makes.
 const PRIVATELY: &str = r#"umask 077 && exec "$0" "$@""#;
 
@@ -111,7 +117,7 @@ pub(super) struct GitRunner {
 /// The input of git.
 pub(super) enum GitInput {
     Nothing,
-    Bytes(Vec<u8>),
+    Bytes(Arc<Vec<u8>>),
     /// Written while git reads, for what is too much to be held.
     Written(Box<InputWriter>),
 }
@@ -148,6 +154,12 @@ impl GitOutput {
     /// True if it did not come to an end by itself. Who starts git in our place says so by a number above its own.
     pub(super) fn was_killed(&self) -> bool {
         self.code.is_none_or(|code| code > GIT_CODE_MAX)
+    }
+
+    /// True if it failed because the directory that it was about to write an object to was taken away: another git that tidies
+    /// up removes those that are empty, and git makes them only once.
+    fn lost_its_place(&self) -> bool {
+        self.code != Some(0) && self.complaint.contains(LOST_PLACE)
     }
 }
 
@@ -211,7 +223,7 @@ impl GitCall {
     }
 
     pub(super) fn say(mut self, bytes: Vec<u8>) -> Self {
-        self.say = GitInput::Bytes(bytes);
+        self.say = GitInput::Bytes(Arc::new(bytes));
         self
     }
 
@@ -259,6 +271,40 @@ impl GitCall {
 
     /// Runs git to its end, or ends it.
     pub(super) async fn said(self) -> Result<GitOutput, GitError> {
+        let (mut call, mut left) = (self, TRIES_MAX);
+        loop {
+            let again = call.again();
+            let said = call.once().await?;
+            left -= 1;
+            match again {
+                Some(again) if left > 0 && said.lost_its_place() => call = again,
+                _ => return Ok(said),
+            }
+        }
+    }
+
+    /// The same call once more; none if its input is said only once.
+    fn again(&self) -> Option<Self> {
+        let say = match &self.say {
+            GitInput::Nothing => GitInput::Nothing,
+            GitInput::Bytes(bytes) => GitInput::Bytes(bytes.clone()),
+            GitInput::Written(_) => return None,
+        };
+        Some(Self {
+            runner: self.runner.clone(),
+            words: self.words.clone(),
+            git_dir: self.git_dir.clone(),
+            work_tree: self.work_tree.clone(),
+            index: self.index.clone(),
+            alternate: self.alternate.clone(),
+            excludes: self.excludes.clone(),
+            settings: self.settings.clone(),
+            say,
+            ..*self
+        })
+    }
+
+    async fn once(self) -> Result<GitOutput, GitError> {
         let (shown, time_max) = (self.shown(), self.runner.time_max);
         match tokio::time::timeout(time_max, self.run()).await {
             Ok(said) => said,

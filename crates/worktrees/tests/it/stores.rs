@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use homing_worktrees::git::{
     Git, GitDirectories, GitError, GitLimits, Snapshot, SnapshotMoment, SnapshotName,
@@ -278,6 +280,29 @@ async fn worktrees_of_a_repository_share_a_store_also_at_once() {
     let before = yard.git.find(&roots[0], &at(SnapshotMoment::Before)).await.unwrap().unwrap();
     let after = yard.git.find(&roots[0], &at(SnapshotMoment::After)).await.unwrap().unwrap();
     assert_eq!(yard.git.diff(&before, &after).await.unwrap().files.len(), 1);
+}
+
+/// Whoever tidies up a store removes the directories that are empty, also the one that a git is about to write to.
+#[tokio::test]
+async fn a_snapshot_does_not_mind_that_empty_directories_go_while_it_is_written() {
+    let yard = Yard::new();
+    taken(&yard, &yard.repository, 1, SnapshotMoment::Before).await;
+    let objects = yard.store().join("objects");
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = over.clone();
+    let tidies = std::thread::spawn(move || {
+        while !is_over.load(Ordering::Relaxed) {
+            for directory in 0..=u8::MAX {
+                let _ = fs::remove_dir(objects.join(format!("{directory:02x}")));
+            }
+        }
+    });
+    for turn in 2..42 {
+        yard.write("work.txt", &format!("{turn}"));
+        taken(&yard, &yard.repository, turn, SnapshotMoment::Before).await;
+    }
+    over.store(true, Ordering::Relaxed);
+    tidies.join().unwrap();
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! Says what is out of place in the house: arrows between rooms, names, opening lines, marks left behind.
 //!
 //! The rules are in `rooms` (the table in ARCHITECTURE.md against the workspace), `absences` (what some rooms must not
-//! have), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and `links` (between documents). A
-//! rule is a pure function from a [`Repository`] to findings, so its tests need no disk. Nothing here changes a file.
+//! have), `openers` (who may open files), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and
+//! `links` (between documents). A rule is a pure function from a [`Repository`] to findings, so its tests need no disk.
+//! Nothing here changes a file.
 
 mod absences;
 mod links;
 mod names;
+mod openers;
 mod rooms;
 mod text;
 
@@ -47,6 +49,7 @@ const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     absences::no_room_for_leftovers,
     names::types_are_called_by_their_words,
     names::a_type_name_is_of_two_rooms_at_most,
+    openers::only_listed_files_open_others,
     text::files_say_what_they_own,
     text::doc_comments_open_with_the_thing,
     text::paths_are_of_no_machine,
@@ -111,6 +114,7 @@ mod tests {
             .file("crates/engine/src/turn.rs", "struct Pear;\nself.store().read();\n")
             .file("crates/kernel/src/pear.rs", "struct Pear;\n")
             .file("crates/server/src/pear.rs", "struct Pear;\n")
+            .file("crates/server/src/opens.rs", "fs::read(path);\n")
             .file("src/who.rs", "/// Who.\n")
             .file("docs/a.md", "[b](b.md)\n");
         let said: String = look(&house).iter().map(Violation::to_string).collect();
@@ -122,6 +126,7 @@ mod tests {
             "module is called",
             "a runner has",
             "a type of 3 rooms",
+            "opens something",
         ] {
             assert!(said.contains(word), "{word}");
         }

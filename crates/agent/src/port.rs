@@ -102,6 +102,8 @@ pub struct Launch {
     pub tree: TreeName,
     /// The scope's directory, absolute.
     pub directory: PathBuf,
+    /// Its true name, by which the agent's process calls it, if that is another one: where a link names the data directory.
+    pub directory_true: Option<PathBuf>,
     /// The conversation to go on with, by the agent's own id; `None` makes a new one.
     pub native: Option<Native>,
     /// Go on with `native` under a new id, which `Ready` names, while the first stays as it was. Only where
@@ -132,6 +134,7 @@ impl Launch {
             fence,
             tree: TreeName::of(session),
             directory: directory.into(),
+            directory_true: None,
             native: None,
             fork: false,
             model: None,

@@ -4,6 +4,8 @@
 //! A driver brings the arguments, the variables of its own and a `AgentProtocol`; everything else is here, so that a new
 //! driver has nothing to forget.
 
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,8 @@ use crate::running_agent::{AgentProcess, AgentProtocol, RunningAgent, SideChanne
 const VERSION_WAIT: Duration = Duration::from_secs(20);
 /// The longest version we show.
 const VERSION_BYTES_MAX: usize = 100;
+/// The part of an agent's own settings that is looked at.
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 /// Where programs are looked for when our own environment does not say.
 const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -298,6 +302,17 @@ fn make_directory(path: &Path) -> Result<(), Trouble> {
     std::fs::create_dir_all(path).map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))
 }
 
+/// The beginning of an agent's own settings, which it may have made anything of: a pipe, or as large as the disk.
+pub(crate) fn settings_in(path: &Path) -> String {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+    let file = file.ok().filter(|file| file.metadata().is_ok_and(|about| about.is_file()));
+    let mut bytes = Vec::new();
+    let read = file.map(|file| file.take(SETTINGS_BYTES_MAX).read_to_end(&mut bytes));
+    let _ = read; // What could be read is looked at.
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
@@ -316,6 +331,28 @@ fn version_in(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_are_none_are_empty() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("config.toml");
+        assert_eq!(settings_in(&path), "");
+        std::fs::write(&path, "model_provider = 1").unwrap();
+        assert_eq!(settings_in(&path), "model_provider = 1");
+        // Sparse, and larger than any memory.
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(settings_in(&path).len() as u64, SETTINGS_BYTES_MAX);
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert_eq!(settings_in(&path), "", "nobody waits for whoever may write there");
+    }
 
     #[test]
     fn versions_are_found_in_what_programs_say() {

@@ -610,10 +610,11 @@ impl<T: AgentProtocol> RunningAgent<T> {
         }
     }
 
+    /// Judged by names alone: what an agent says is not looked up.
     fn is_where_it_should_be(&self, directory: &str) -> bool {
-        let real = |path: &std::path::Path| std::fs::canonicalize(path).ok();
         let there = std::path::Path::new(directory);
-        directory.is_empty() || there == self.launch.directory || real(there) == real(&self.launch.directory)
+        let Launch { directory: named, directory_true, .. } = &self.launch;
+        directory.is_empty() || there == named || Some(there) == directory_true.as_deref()
     }
 
     /// Its last word. A process that did well may be kept.

@@ -31,12 +31,16 @@ pub trait Mint: Debug + Send + Sync + 'static {
 pub trait Ground: Debug + Send + Sync + 'static {
     /// The canonical form of a directory that a session is to work in, or why it cannot.
     fn check(&self, directory: &str) -> Result<String, GroundError>;
+    /// Why a directory under a root cannot be used, if that is found without leaving the root. By a link an agent could have
+    /// us look elsewhere, and hear what is there.
+    fn why_not(&self, root: &str, directory: &str) -> Option<GroundError>;
     /// The name of a directory of its own, for a session that named none.
     fn own(&self, session: SessionId) -> String;
     /// Looks if a session can act there now, or why not. Makes nothing.
     fn look(&self, directory: &str) -> Result<(), NoGround>;
-    /// Called before an agent starts there: makes a session's own directory, or says why there is none.
-    fn prepare(&self, directory: &str) -> Result<(), GroundError>;
+    /// Called before an agent starts there: makes a session's own directory, or says why there is none. Answers its true
+    /// name, by which the agent will call it.
+    fn prepare(&self, directory: &str) -> Result<String, GroundError>;
 }
 
 /// A session cannot act where it is. The words are for people, and say what to do.

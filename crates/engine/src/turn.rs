@@ -100,7 +100,7 @@ impl Runner {
     pub(crate) fn attempt(
         ports: &RunnerPorts,
         agent: Arc<dyn Agent>,
-        launch: Launch,
+        mut launch: Launch,
         options: AttemptOptions,
     ) -> Self {
         let (runner, mut task) = Self::pair(launch.fence);
@@ -108,7 +108,10 @@ impl Runner {
         let ground = ports.ground.prepare(&launch.directory.to_string_lossy());
         ports.tasks.spawn(async move {
             let report = match ground {
-                Ok(()) => task.run(&*agent, launch, options, grace_ms).await,
+                Ok(true_name) => {
+                    launch.directory_true = Some(true_name.into()).filter(|name| *name != launch.directory);
+                    task.run(&*agent, launch, options, grace_ms).await
+                }
                 Err(reason) => task.failed(Trouble::refused(reason)).await,
             };
             task.say(RunnerOutput::Report(report)).await;

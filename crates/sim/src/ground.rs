@@ -74,8 +74,11 @@ impl engine::Ground for FirmGround {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn prepare(&self, _directory: &str) -> Result<(), engine::GroundError> {
-        Ok(())
+    fn why_not(&self, _root: &str, _directory: &str) -> Option<engine::GroundError> {
+        None
+    }
+    fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
+        Ok(directory.to_owned())
     }
 }
 

@@ -1,12 +1,22 @@
 //! The check that a session's directory still is the one that somebody was allowed to choose.
 //!
 //! It had one true name then. Agents can put a link in its place, or in the place of one above it, and we can follow links to
-//! where they cannot. So everything of ours that touches a session's directory asks here first, and uses the name it is given.
+//! where they cannot. So everything of ours that touches a session's directory asks here first. No link is followed on the way,
+//! not even to find out where it leads: what is found is held by its descriptor, which opens nothing.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use engine::NoGround;
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// Holds a directory without a right to look into it.
+const HELD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Holds a thing without opening it, whatever it is.
+const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Where sessions may stand on this machine.
 #[derive(Debug, Clone)]
@@ -46,31 +56,34 @@ impl SessionDirectories {
 
     /// Holds the directory to its name. What is given back is where to work, and can be asked again afterwards.
     pub(crate) fn hold(&self, directory: &str) -> Result<HeldDirectory<'_>, NoGround> {
-        let path = self.true_name(directory)?;
-        Ok(HeldDirectory { directories: self, directory: directory.to_owned(), path })
+        let path = self.true_name(directory).ok_or_else(|| elsewhere(directory))?;
+        let (directories, directory) = (self, directory.to_owned());
+        let held = directories.open(&directory, &path)?;
+        Ok(HeldDirectory { directories, directory, path, held })
     }
 
-    fn true_name(&self, directory: &str) -> Result<PathBuf, NoGround> {
+    /// The directory's own descriptor; none if it is a session's own and is still to be made.
+    fn open(&self, directory: &str, path: &Path) -> Result<Option<OwnedFd>, NoGround> {
+        match open_plainly(path, HELD) {
+            Ok(held) => Ok(Some(held)),
+            Err(Errno::NOENT) if self.is_own(Path::new(directory)) => Ok(None),
+            Err(Errno::LOOP) => Err(elsewhere(directory)),
+            Err(_) => Err(gone(directory)),
+        }
+    }
+
+    /// The one name that it may have, if sessions may stand there at all. Nobody looks at anything.
+    fn true_name(&self, directory: &str) -> Option<PathBuf> {
         let path = Path::new(directory);
         // Nobody but us can put a link above the data directory's own files.
         let wanted = match path.strip_prefix(&self.data) {
             Ok(within) => self.data_true.join(within),
             Err(_) => path.to_path_buf(),
         };
-        match path.canonicalize() {
-            Ok(there) if there != wanted => Err(elsewhere(directory)),
-            Ok(there) if self.is_ours(&there) && !self.is_a_sessions(&there) => Err(elsewhere(directory)),
-            Ok(there) if there.is_dir() => Ok(there),
-            Ok(_) => Err(gone(directory)),
-            Err(why) if why.kind() == io::ErrorKind::NotFound && self.is_own(path) => {
-                if path.is_symlink() {
-                    Err(elsewhere(directory))
-                } else {
-                    Ok(wanted)
-                }
-            }
-            Err(_) => Err(gone(directory)),
-        }
+        let is_plain =
+            wanted.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        let is_barred = self.is_ours(&wanted) && !self.is_a_sessions(&wanted);
+        (is_plain && wanted.is_absolute() && !is_barred).then_some(wanted)
     }
 
     /// The part of the data directory that sessions act in: directories of their own, and worktrees with what is below them.
@@ -83,6 +96,56 @@ impl SessionDirectories {
             _ => false,
         }
     }
+
+    /// True if nothing above a directory looks like a repository: then nobody has to be asked. Only names are looked up.
+    pub(crate) fn is_untracked(&self, directory: &str) -> bool {
+        let Some(path) = self.true_name(directory) else { return false };
+        let ceiling = self.work_true();
+        let mut above = path.ancestors().take_while(|above| *above != ceiling);
+        above.all(|above| matches!(open_plainly(&above.join(".git"), NAMED), Err(Errno::NOENT)))
+    }
+
+    /// Makes a session's own directory, for nobody but us; one that is there is fine.
+    pub(crate) fn make_own(&self, directory: &str) -> Result<(), io::Error> {
+        let Some(name) = Path::new(directory).file_name() else { return Ok(()) };
+        let private = Mode::from_raw_mode(0o700);
+        let data = open_plainly(&self.data_true, HELD)?;
+        there_or_made(rustix::fs::mkdirat(&data, "work", private))?;
+        let work = rustix::fs::openat(&data, "work", HELD | OFlags::NOFOLLOW, Mode::empty())?;
+        there_or_made(rustix::fs::mkdirat(&work, name, private))
+    }
+}
+
+/// Finds what is called so, if no link is on the way or at its end.
+fn open_plainly(path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat2(CWD, path, how, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // The kernel is too old, or somebody keeps the call from us.
+        Err(Errno::NOSYS | Errno::PERM) => walk_plainly(path, how),
+        found => found,
+    }
+}
+
+/// The same, name by name.
+fn walk_plainly(path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+    let mut at = rustix::fs::openat(CWD, "/", HELD, Mode::empty())?;
+    let names = path.components().filter(|part| *part != Component::RootDir);
+    let mut kind = FileType::Directory;
+    for name in names {
+        at = rustix::fs::openat(&at, name.as_os_str(), NAMED, Mode::empty())?;
+        kind = FileType::from_raw_mode(rustix::fs::fstat(&at)?.st_mode);
+        if kind == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+    }
+    let is_fit = kind == FileType::Directory || !how.contains(OFlags::DIRECTORY);
+    if is_fit { Ok(at) } else { Err(Errno::NOTDIR) }
+}
+
+fn there_or_made(made: Result<(), Errno>) -> Result<(), io::Error> {
+    match made {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(why) => Err(why.into()),
+    }
 }
 
 /// A directory that was what it is called a moment ago.
@@ -91,19 +154,34 @@ pub(crate) struct HeldDirectory<'a> {
     directories: &'a SessionDirectories,
     directory: String,
     path: PathBuf,
+    held: Option<OwnedFd>,
 }
 
 impl HeldDirectory<'_> {
-    /// Its true name.
+    /// Its true name, for a process on that ground. The server only says it on.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The finding, if the directory still is what it is called. Otherwise it may have been found elsewhere.
-    pub(crate) fn recheck<T>(&self, found: T) -> Result<T, NoGround> {
-        self.directories.true_name(&self.directory)?;
-        Ok(found)
+    /// Its true name, as text.
+    pub(crate) fn name(&self) -> &str {
+        self.path.to_str().unwrap_or(&self.directory)
     }
+
+    /// The finding, if the directory still is the very one that was held. Otherwise it may have been found elsewhere.
+    pub(crate) fn recheck<T>(&self, found: T) -> Result<T, NoGround> {
+        let now = self.directories.open(&self.directory, &self.path)?;
+        match (&self.held, &now) {
+            (Some(held), Some(now)) if !is_same(held, now) => Err(elsewhere(&self.directory)),
+            (Some(_), None) => Err(gone(&self.directory)),
+            _ => Ok(found),
+        }
+    }
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let of = |held| rustix::fs::fstat(held).map(|about| (about.st_dev, about.st_ino));
+    matches!((of(one), of(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 fn gone(directory: &str) -> NoGround {
@@ -196,6 +274,56 @@ mod tests {
         }
         place.swap("true/worktrees/one", "true/worktrees/two");
         assert_eq!(place.look("true/worktrees/one"), "elsewhere");
+    }
+
+    #[test]
+    fn where_a_link_leads_is_not_found_out() {
+        let place = place();
+        fs::write(place.at("true/token"), "").unwrap();
+        for target in ["true/token", "true", "true/none"] {
+            let _ = fs::remove_file(place.at("repo/link"));
+            symlink(place.at(target), place.at("repo/link")).unwrap();
+            for path in ["repo/link", "repo/link/deeper"] {
+                assert_eq!(place.look(path), "elsewhere", "{path} to {target}");
+            }
+            assert!(!place.directories.is_untracked(place.at("repo/link").to_str().unwrap()));
+        }
+    }
+
+    #[test]
+    fn another_directory_of_the_same_name_is_another_one() {
+        let place = place();
+        let path = place.at("repo/sub");
+        let held = place.directories.hold(path.to_str().unwrap()).unwrap();
+        fs::rename(&path, place.at("repo/old")).unwrap();
+        assert!(held.recheck(1).unwrap_err().to_string().contains("not there"));
+        fs::create_dir(&path).unwrap();
+        assert!(held.recheck(1).unwrap_err().to_string().contains("leads elsewhere"));
+    }
+
+    #[test]
+    fn an_old_kernel_finds_the_same() {
+        let place = place();
+        fs::write(place.at("repo/file"), "").unwrap();
+        symlink(place.at("repo"), place.at("link")).unwrap();
+        for path in ["repo", "repo/sub", "repo/file", "repo/file/x", "repo/none", "link", "link/sub"] {
+            let found =
+                |way: fn(&Path, OFlags) -> Result<OwnedFd, Errno>| way(&place.at(path), HELD).map(drop);
+            assert_eq!(found(walk_plainly), found(open_plainly), "{path}");
+            let is_none = |found: Result<OwnedFd, Errno>| matches!(found, Err(Errno::NOENT));
+            let named = (walk_plainly(&place.at(path), NAMED), open_plainly(&place.at(path), NAMED));
+            assert_eq!(is_none(named.0), is_none(named.1), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_repository_is_noticed_by_its_name() {
+        let place = place();
+        let is_untracked = |path: &str| place.directories.is_untracked(place.at(path).to_str().unwrap());
+        assert!(is_untracked("repo/sub"));
+        fs::write(place.at("repo/.git"), "").unwrap();
+        assert!(!is_untracked("repo/sub"));
+        assert!(is_untracked("data/work/ses_1"));
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The engine's port `Ground`: the directories of this machine, as sessions may act in them.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use engine::{Ground, GroundError, NoGround};
 use kernel::SessionId;
 
-use crate::directory_check::check_directory;
+use crate::directory_check::{check_directory, why_not_beneath};
 use crate::session_directory::SessionDirectories;
 
 /// The directories of this machine. A session that named none gets one of its own in the data directory.
@@ -34,6 +33,11 @@ impl Ground for LocalGround {
         }
     }
 
+    fn why_not(&self, root: &str, directory: &str) -> Option<GroundError> {
+        let (root, directory) = (Path::new(root), Path::new(directory));
+        why_not_beneath(root, directory).map(|why| GroundError::Unfit(why.to_string()))
+    }
+
     fn own(&self, session: SessionId) -> String {
         self.directories.work().join(session.to_string()).to_string_lossy().into_owned()
     }
@@ -42,12 +46,12 @@ impl Ground for LocalGround {
         self.directories.hold(directory).map(drop)
     }
 
-    fn prepare(&self, directory: &str) -> Result<(), GroundError> {
+    fn prepare(&self, directory: &str) -> Result<String, GroundError> {
         let held = self.directories.hold(directory)?;
         if self.directories.is_own(Path::new(directory)) {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(held.path());
+            let made = self.directories.make_own(directory);
             made.map_err(|why| GroundError::Failed(format!("{directory}: {why}")))?;
         }
-        Ok(held.recheck(())?)
+        Ok(held.recheck(held.name().to_owned())?)
     }
 }

@@ -558,8 +558,9 @@ pub(crate) fn worktrees_seen(data: &Path) -> Result<engine::SeenTrees, TreesErro
         let names = GitTrees::open_at(data, &place)?.git.names().map_err(tree_error)?;
         seen.extend(SeenNotes::at(&place).of(names));
     }
+    let directories = SessionDirectories::of(data);
     for tree in seen.values_mut() {
-        tree.is_missing |= Path::new(&tree.directory).symlink_metadata().is_err();
+        tree.is_missing |= directories.hold(&tree.directory).is_err();
     }
     Ok(seen)
 }

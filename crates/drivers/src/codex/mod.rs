@@ -29,7 +29,7 @@ use agent::{
 };
 use kernel::SessionId;
 
-use crate::program::{AgentProgram, ProgramConfig};
+use crate::program::{AgentProgram, ProgramConfig, settings_in};
 use crate::running_agent::gone_if_here;
 use mode::Mode;
 use protocol::{CodexProtocol, ProcessSetting};
@@ -142,7 +142,7 @@ impl Agent for Codex {
             return SignIn::Here { by: home.join("auth.json").display().to_string() };
         }
         // Another server may need no sign-in, and a key ring cannot be looked into.
-        let settings = std::fs::read_to_string(home.join("config.toml")).unwrap_or_default();
+        let settings = settings_in(&home.join("config.toml"));
         if ["model_provider", "cli_auth_credentials_store"].iter().any(|key| settings.contains(key)) {
             return SignIn::Unknown;
         }

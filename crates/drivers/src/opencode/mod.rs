@@ -85,7 +85,7 @@ impl OpenCode {
         let password = ids::password().map_err(failed)?;
         let args = ["serve", "--hostname", "127.0.0.1", "--port", "0"].map(str::to_owned).to_vec();
         let env = self.env(&launch, &password);
-        let directory = std::fs::canonicalize(&launch.directory).unwrap_or_else(|_| launch.directory.clone());
+        let directory = launch.directory_true.as_ref().unwrap_or(&launch.directory);
         let setting = ProcessSetting {
             launch: launch.clone(),
             place: self.program.place(&launch),

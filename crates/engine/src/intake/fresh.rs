@@ -66,16 +66,18 @@ impl WayIn {
     /// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is
     /// there.
     pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, WayInError> {
+        let why = match self.ground.check(directory) {
+            Ok(directory) => return Ok(directory),
+            Err(why) => why,
+        };
         // A relative one is refused as such, before anybody looks.
-        let (relative, roundabout) =
-            (!directory.starts_with('/'), directory.split('/').any(|part| part == ".."));
-        let near = relative || !roundabout && by.roots.iter().any(|root| is_under(directory, root));
-        self.ground.check(directory).map_err(|why| {
-            if near {
-                BadDirectory { reason: why.into() }.into()
-            } else {
-                AccessError::DirectoryNotYours.into()
-            }
+        let relative = !directory.starts_with('/');
+        let roundabout = directory.split('/').any(|part| part == "..");
+        let mut near = by.roots.iter().filter(|root| !roundabout && is_under(directory, root));
+        let told = near.find_map(|root| self.ground.why_not(root, directory)).or(relative.then_some(why));
+        Err(match told {
+            Some(why) => BadDirectory { reason: why.into() }.into(),
+            None => AccessError::DirectoryNotYours.into(),
         })
     }
 }

@@ -2,7 +2,9 @@
 
 use super::change::{Changed, may};
 use crate::{AccessError, ConflictError, InvalidError, People, PeopleError, Trace};
-use kernel::{Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_org, grant_of};
+use kernel::{
+    Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_org, grant_of, is_under,
+};
 use serde::Serialize;
 use store::{PeopleChange, RuleEffect, RuleRow, StoreError, grantee_text};
 
@@ -74,10 +76,16 @@ impl People {
         }
     }
 
+    /// A rule may be about a directory that is not there (any more, or yet), or to which a link leads from where its person may
+    /// not look: then it is compared as it is written.
+    fn rule_directory(&self, by: &Principal, path: String) -> String {
+        let found = self.ground.check(&path).ok();
+        found.filter(|found| by.roots.iter().any(|root| is_under(found, root))).unwrap_or(path)
+    }
+
     fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, PeopleError> {
         let NewRule { agent, tool, directory, session, effect, until } = new;
-        // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
-        let directory = directory.map(|path| self.ground.check(&path).unwrap_or(path));
+        let directory = directory.map(|path| self.rule_directory(by, path));
         let (rule, since) = (RuleId::from_bits(self.ports.mint_bits()), self.ports.now());
         let row = RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until };
         self.may_ask(by, &PeopleChange::AddRule(row.clone()))?;

@@ -86,11 +86,14 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn prepare(&self, directory: &str) -> Result<(), engine::GroundError> {
+    fn why_not(&self, _: &str, directory: &str) -> Option<engine::GroundError> {
+        self.check(directory).err()
+    }
+    fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
         if directory.starts_with("/lost") {
             Err(engine::GroundError::Failed("it is not there any more".to_owned()))
         } else {
-            Ok(())
+            Ok(directory.to_owned())
         }
     }
 }

@@ -441,6 +441,33 @@ fn the_machines_person_may_choose_their_home_and_the_first_directory_and_adds_mo
 }
 
 #[test]
+fn a_link_in_a_root_tells_nothing_of_what_is_outside() {
+    let homing = setup().variable("HOMING_ROOTS", "").start();
+    let outside = homing.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "").unwrap();
+    let link = homing.place().join("link");
+    let ask = |target: &str| {
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(outside.join(target), &link).unwrap();
+        let link = link.to_str().unwrap();
+        let sent = homing.run(&["send", "--new", "--directory", link, "hello"]);
+        sent.expect(1);
+        let rule = homing.run(&["approve", "rules", "add", "--deny", "--directory", link, "--json"]).json(0);
+        (sent.err.clone(), text(&rule, "directory").to_owned())
+    };
+    let told = ask("");
+    assert_eq!(told.1, link.to_str().unwrap(), "a rule is compared as it is written");
+    for target in ["file", "none", "file/none"] {
+        assert_eq!(ask(target), told, "{target}");
+    }
+    let near = homing.place().join("none");
+    let missing = homing.run(&["send", "--new", "--directory", near.to_str().unwrap(), "hello"]);
+    missing.expect(1);
+    assert!(missing.err.contains("does not exist"), "{}", missing.err);
+}
+
+#[test]
 fn an_org_of_its_own_is_somebody_elses() {
     let homing = setup().argument("--trust-everyone").start();
     let olga = Person::new(&homing, "olga");

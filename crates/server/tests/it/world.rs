@@ -90,8 +90,11 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn prepare(&self, _: &str) -> Result<(), engine::GroundError> {
-        Ok(())
+    fn why_not(&self, _: &str, _: &str) -> Option<engine::GroundError> {
+        None
+    }
+    fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
+        Ok(directory.to_owned())
     }
 }
 

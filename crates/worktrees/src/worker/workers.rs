@@ -2,7 +2,7 @@
 //! it has rested.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::protocol::{
     ANSWER_BYTES_MAX, GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
 };
+use crate::session_directory::SessionDirectories;
 use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed, worktrees_seen};
 
 /// The time for which a worker that has nothing to do is kept for the next call.
@@ -69,6 +70,7 @@ pub struct GroundWorkers(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     setup: WorkerSetup,
+    directories: SessionDirectories,
     running: Mutex<RunningWorkers>,
     /// Where something is being copied after a turn, and whether there is more by now.
     copying: Mutex<BTreeMap<(SessionId, String), bool>>,
@@ -106,7 +108,8 @@ struct Calling {
 impl GroundWorkers {
     /// None is started before it is needed.
     pub fn new(setup: WorkerSetup) -> Self {
-        Self(Arc::new(Shared { setup, running: Mutex::default(), copying: Mutex::default() }))
+        let directories = SessionDirectories::of(&setup.data);
+        Self(Arc::new(Shared { setup, directories, running: Mutex::default(), copying: Mutex::default() }))
     }
 
     /// Has it done on the ground of that session.
@@ -499,16 +502,9 @@ async fn give_ups(under_way: &mut BTreeMap<u64, UnderWay>) {
     .await;
 }
 
-/// True if nothing above a directory looks like a repository: then nobody has to be asked. Only names are looked up.
-fn is_untracked(data: &Path, directory: &str) -> bool {
-    let ceiling = data.join("work");
-    let above = Path::new(directory).ancestors().take_while(|above| *above != ceiling);
-    above.into_iter().all(|above| above.join(".git").symlink_metadata().is_err())
-}
-
 impl GroundWorkers {
     fn is_untracked(&self, directory: &str) -> bool {
-        is_untracked(&self.0.setup.data, directory)
+        self.0.directories.is_untracked(directory)
     }
 
     /// Has what the session's snapshots reach copied. Neither the turn that has ended nor the next one waits for it; what does

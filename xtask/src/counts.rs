@@ -73,6 +73,14 @@ pub(crate) const COUNTS: &[Count] = &[
         test: 100,
         nightly: 1_000,
     },
+    Count { what: "shapes of repositories", variable: "HOMING_SHAPES", quick: 12, test: 12, nightly: 62 },
+    Count {
+        what: "files of the largest of these shapes",
+        variable: "HOMING_SHAPE_FILES",
+        quick: 1_000,
+        test: 1_000,
+        nightly: 100_000,
+    },
     Count { what: "repositories that lie", variable: "HOMING_LIARS", quick: 16, test: 16, nightly: 272 },
     Count {
         what: "tries of each attack on the wall, in each layout",

@@ -44,13 +44,18 @@ pub const WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Looks until there is something, or fails the test. For what can only be seen by looking, such as processes.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    eventually_within(WAIT_MAX, what, look)
+}
+
+/// The same, for what may take longer.
+pub fn eventually_within<T>(wait_max: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(began.elapsed() < WAIT_MAX, "waited {WAIT_MAX:?} in vain: {what}");
+        assert!(began.elapsed() < wait_max, "waited {wait_max:?} in vain: {what}");
         std::thread::sleep(LOOK_PAUSE);
     }
 }

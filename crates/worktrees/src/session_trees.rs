@@ -56,6 +56,9 @@ impl GitTrees {
     }
 }
 
+/// Said where nothing has changed that anybody looked at.
+const IGNORED: &str = "what git ignores was not looked at";
+
 /// The name of a branch where there is none.
 const NO_BRANCH: &str = "(none)";
 
@@ -291,7 +294,10 @@ impl GitTrees {
         let (before, after) = self.both_sides(directory, session, turn).await?;
         let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
-        let unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
+        let mut unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
+        if changes.files.is_empty() {
+            unseen.push(IGNORED.to_owned());
+        }
         let is_cut = changes.is_patch_cut || changes.more_files > 0;
         let files = changes.files.into_iter().map(change_form).collect();
         let moves = self.git.moves(directory, &before, &after).await.map_err(tree_error)?;

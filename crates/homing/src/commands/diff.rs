@@ -46,8 +46,7 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     }
     say_moves(&changes.moves, remote);
     if changes.files.is_empty() && changes.patch.is_empty() {
-        let among = if changes.unseen.is_empty() { "" } else { " among those that were looked at" };
-        remote.screen.say(format!("turn {turn} changed no file{among}; ignored ones are not looked at"));
+        remote.screen.say(format!("turn {turn} changed no file among those that were looked at"));
         return Ok(Exit::Done);
     }
     if args.stat || changes.patch.is_empty() {

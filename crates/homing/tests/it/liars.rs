@@ -22,8 +22,9 @@ use crate::{count, kill, text};
 
 /// Directories within directories.
 const DEPTH: usize = 600;
-/// The longest that one thing may take that is asked of a repository: a few runs of git, each of which may wait in vain.
-const LONG: Duration = Duration::from_secs(120);
+/// The longest that one thing may take that is asked of a repository: a few runs of git, each of which may wait in vain, or has
+/// a giant to read while the machine has other things to do.
+const LONG: Duration = Duration::from_secs(300);
 /// Words that stand only where nobody may look.
 const SECRET: &str = "words-of-a-colleague-that-stay-there";
 
@@ -212,12 +213,22 @@ impl Stage {
         if entered.status == 200 && self.is_in_shed(session) {
             heard += &http.get("/api/v1/worktrees").text();
             heard += &http.get(&at("files")).text();
-            heard += &http.must("DELETE", &at("scope"), &[], None).text();
+            heard += &http.post(&at("scope"), &json!({ "exit": true })).text();
+            self.until_out(session);
             heard += &http.must("DELETE", &at("worktrees/shed"), &[], None).text();
             heard += &http.post(&at("worktrees/shed/restore"), &json!({})).text();
         }
         heard += &kill::facts(http, session).iter().map(Value::to_string).collect::<String>();
         heard + &self.homing.server_log()
+    }
+
+    fn until_out(&self, session: &str) {
+        eventually("it is left, or not", || {
+            let facts = kill::facts(&self.homing.http(), session);
+            let changes = facts.iter().filter(|fact| fact["type"] == "scope_changed").count();
+            let failed = facts.last().is_some_and(|fact| fact["type"] == "errand_failed");
+            (changes > 1 || failed).then_some(())
+        });
     }
 
     fn is_in_shed(&self, session: &str) -> bool {

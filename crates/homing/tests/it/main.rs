@@ -29,6 +29,7 @@ mod routing;
 mod scope;
 mod scope_kill;
 mod serving;
+mod shapes;
 mod signing_in;
 mod stopping;
 mod swapped;

@@ -272,6 +272,10 @@ impl Git {
         self.step()?;
         // What is closed to others is so from its first byte on.
         let is_private = journal.modes.values().any(|mode| mode & 0o044 != 0o044);
+        if is_private {
+            let (root, files) = (repository.top.clone(), journal.modes.clone());
+            blocking(move || make_directories(&root, &files)).await?;
+        }
         let move_files = self.raw(shadow, "read-tree").words(["-m", "-u", &now, &target]).private(is_private);
         move_files.work_tree(&repository.top).index(&shadow.raw.join("index")).out().await?;
         self.step()?;
@@ -425,6 +429,16 @@ impl Reversal {
 }
 
 /// The modes that the files of a turn get with their content.
+/// Makes the directories in which these files are to be, as anybody else would: what is closed are the files. Where something
+/// else stands in the way, git clears it.
+fn make_directories(root: &Path, files: &BTreeMap<NotedPath, u32>) -> Result<(), GitError> {
+    let inside = DirectoryHandle::open(root).map_err(GitError::disk(root))?;
+    for path in files.keys() {
+        let _ = inside.make_parent(&path_of(&path.0));
+    }
+    Ok(())
+}
+
 fn wanted_modes(
     root: &Path,
     wanted: &Reversal,

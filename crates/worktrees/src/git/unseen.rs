@@ -1,7 +1,7 @@
 //! The parts of a working tree that a snapshot did not look at, each with the reason: they stand in the snapshot's own commit, and a
 //! diff says them.
 //!
-//! Ignored files are not among them: nobody looks at those, and nobody counts them.
+//! Ignored files are not among them: nobody looks at those, and nobody counts them. A diff says so where nothing else has changed.
 
 use std::collections::BTreeSet;
 

@@ -274,6 +274,10 @@ impl<T: AgentProtocol> AgentProgram<T> {
             env.extend(secrets.iter().cloned());
         }
         let ProgramConfig { exe, locks, wall, .. } = &self.config;
+        if wall.lists(launch.walled) {
+            // It has one of its own, under the usual name.
+            env.retain(|(name, _)| name != "TMPDIR");
+        }
         let wall = wall.around(&walled(launch), Path::new(&home), locks).map_err(trouble)?;
         let plan =
             TreePlan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());

@@ -1,19 +1,22 @@
-//! The wall around agents as the configuration has it, and its proof.
+//! The wall around agents as the configuration has it, and its proof. `listed` is what is there for all of them where it lists.
+
+mod listed;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use kernel::PersonId;
 use processes::wall::{
-    DataDirectory, HiddenPath, OsUser, PROOF_TRIES, ProofRequest, Unmapped, Wall, WallKind, WallProof,
-    prove_wall,
+    DataDirectory, HiddenPath, OsUser, PROOF_TRIES, ProofRequest, Unmapped, Wall, WallKind, WallLayout,
+    WallProof, WorktreeRepositories, prove_wall,
 };
 use store_sqlite::SqliteStore;
+use worktrees::WorktreeRecords;
 
-use crate::config::{Config, WallBy, reference, user_directory};
+use crate::config::{Config, WallBy, WallLayoutBy, reference, user_directory};
 use crate::exit::{CliError, Exit};
 use crate::system;
 
@@ -85,7 +88,8 @@ fn os_users(config: &Config) -> Result<BTreeMap<String, OsUser>, CliError> {
 /// Around the agents of a data directory, which is there.
 pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Arc<Wall>> {
     let table = &config.wall;
-    let data = DataDirectory::of(data).with_context(|| data.display().to_string())?;
+    let (given, data_path) = (data, data.canonicalize().with_context(|| data.display().to_string())?);
+    let data = DataDirectory::of(&data_path).with_context(|| data_path.display().to_string())?;
     let mut hide = table.hide.iter().map(|path| hidden(path)).collect::<Result<Vec<_>, _>>()?;
     // Where the commands of whoever runs us keep their tokens. Made before anybody needs it, so that it can be held: one
     // that an agent had made would be the agent's.
@@ -94,37 +98,81 @@ pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result
         hide.push(HiddenPath::directory(own));
     }
     let people = os_users(config)?;
+    let homes = people.values().map(|os_user| os_user.home.clone());
+    let mut listed = listed::of(config, &data_path, homes.collect())?;
+    // Sessions are told of it by the name that we were told.
+    listed.add_links(&std::path::absolute(given)?);
+    let repositories = Some(Arc::new(WorktreeRecords::of(&data_path)) as Arc<dyn WorktreeRepositories>);
+    let layout = match table.layout {
+        WallLayoutBy::Auto => WallLayout::Auto,
+        WallLayoutBy::List => WallLayout::List,
+        WallLayoutBy::Hide => WallLayout::Hide,
+    };
     let kind = match table.kind {
         WallBy::Auto => WallKind::Auto,
         WallBy::Mounts => WallKind::Mounts,
         WallBy::Landlock => WallKind::Landlock,
         WallBy::Off => WallKind::Off,
     };
-    Ok(Arc::new(Wall { kind, data: Some(data), hide, home: system::home(), people, unmapped }))
+    Ok(Arc::new(Wall {
+        kind,
+        layout,
+        listed,
+        repositories,
+        data: Some(data),
+        hide,
+        home: system::home(),
+        people,
+        unmapped,
+    }))
 }
 
 /// A name that ends with a slash is a directory's: it is made, if it is missing.
 fn hidden(written: &str) -> Result<HiddenPath, CliError> {
+    let path = path_of("hide", written)?;
+    Ok(if written.ends_with('/') { HiddenPath::directory(path) } else { HiddenPath::of(path) })
+}
+
+/// A path as somebody wrote it under that key.
+fn path_of(key: &str, written: &str) -> Result<PathBuf, CliError> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let path = reference::in_home(&written.replace("{uid}", &uid));
     if path.is_absolute() && path.parent().is_some() {
-        let is_directory = written.ends_with('/');
-        return Ok(if is_directory { HiddenPath::directory(path) } else { HiddenPath::of(path) });
+        return Ok(path);
     }
-    Err(CliError::new(Exit::Usage, format!("wall.hide: {} cannot be hidden", path.display()))
-        .hint("write paths from / or ~/, and not / itself"))
+    let what = format!("wall.{key}: {} is no path that can stand here", path.display());
+    Err(CliError::new(Exit::Usage, what).hint("write paths from / or ~/, and not / itself"))
+}
+
+/// Those behind a wall of one layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WallFor {
+    /// The machine's person alone.
+    One,
+    /// Several people.
+    Team,
+}
+
+/// The walls that there are: another one for a team, unless `[wall]` says that both are the same.
+pub(crate) fn walls(config: &Config) -> &'static [WallFor] {
+    match (config.wall.kind, config.wall.layout) {
+        (WallBy::Off, _) | (_, WallLayoutBy::List | WallLayoutBy::Hide) => &[WallFor::Team],
+        (_, WallLayoutBy::Auto) => &[WallFor::One, WallFor::Team],
+    }
 }
 
 /// Tries the wall from inside an agent. `server` is the process that must stay out of its reach.
-pub(crate) async fn prove(config: &Config, data: &Path, server: i32) -> Result<WallProof> {
-    Ok(prove_wall(&proving(config, data, server)?).await)
+pub(crate) async fn prove(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<WallProof> {
+    Ok(prove_wall(&proving(config, data, server, whom)?).await)
 }
 
-fn proving(config: &Config, data: &Path, server: i32) -> Result<ProofRequest> {
+fn proving(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<ProofRequest> {
     let exe = system::exe().context("our own program cannot be found")?;
     // A probe is nobody's session.
-    let wall = around(config, data, Unmapped::Anybody)?;
-    let locks = data.join("attempts");
+    let mut wall = Wall::clone(&*around(config, data, Unmapped::Anybody)?);
+    // It shall also say what gets through where nothing would be started for want of a wall.
+    wall.layout = if wall.lists(whom == WallFor::Team) { WallLayout::List } else { WallLayout::Hide };
+    let (wall, locks) = (Arc::new(wall), data.join("attempts"));
     Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false })
 }
 
@@ -134,7 +182,7 @@ pub(crate) struct TriedWall(ProofRequest);
 
 impl TriedWall {
     pub(crate) fn new(config: &Config, data: &Path) -> Result<Self> {
-        Ok(Self(proving(config, data, std::process::id().cast_signed())?))
+        Ok(Self(proving(config, data, std::process::id().cast_signed(), WallFor::Team)?))
     }
 }
 

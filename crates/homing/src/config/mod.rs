@@ -175,6 +175,12 @@ struct Policy {
 pub(crate) struct WallTable {
     /// The kind of wall.
     pub(crate) kind: WallBy,
+    /// The layout of it: what an agent sees besides its own.
+    pub(crate) layout: WallLayoutBy,
+    /// Paths that are there for all agents where the layout is a list.
+    pub(crate) allow: Vec<String>,
+    /// Paths that are there, and can only be read.
+    pub(crate) allow_read: Vec<String>,
     /// Paths that are hidden besides the data directory.
     pub(crate) hide: Vec<String>,
     /// The operating system's user that somebody's sessions run as, by the person's id.
@@ -190,6 +196,16 @@ pub(crate) enum WallBy {
     Mounts,
     Landlock,
     Off,
+}
+
+/// The layout of a wall.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WallLayoutBy {
+    #[default]
+    Auto,
+    List,
+    Hide,
 }
 
 /// The fate of an agent's question when nobody attends.

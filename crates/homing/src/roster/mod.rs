@@ -32,7 +32,7 @@ pub(crate) use configured::ConfiguredAgent;
 /// Where programs are looked for when our own environment does not say.
 const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Variables that say where things are in a home. With another home they would lead back to the first.
-const HOME_BOUND: [&str; 6] = [
+pub(crate) const HOME_BOUND: [&str; 6] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_STATE_HOME",
@@ -232,7 +232,7 @@ fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<Program
     })
 }
 
-fn home(name: &str, home: &Home, data: &Path) -> String {
+pub(crate) fn home(name: &str, home: &Home, data: &Path) -> String {
     let path = match home {
         Home::Person => system::home(),
         Home::Session => data.join("agents").join(name).join("{session}"),
@@ -242,7 +242,7 @@ fn home(name: &str, home: &Home, data: &Path) -> String {
 }
 
 /// Everything the agent gets from us but `HOME`: what is passed on, then what its table says.
-fn environment(table: &AgentTable) -> Result<Vec<(String, String)>> {
+pub(crate) fn environment(table: &AgentTable) -> Result<Vec<(String, String)>> {
     let is_person = table.home == Home::Person;
     let bound = HOME_BOUND.into_iter().map(str::to_owned).filter(|_| is_person);
     let mut names: Vec<String> = table.pass_env.iter().chain(&table.sign_in.variables).cloned().collect();

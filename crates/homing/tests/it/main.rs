@@ -3,7 +3,7 @@
 //! `agents` is which agents there are, `talking` what people do, `stopping` how turns and sessions end, `serving` how
 //! servers come and go, `network` how they are reached from elsewhere, `people` a team's story, `caring` what keeps a machine
 //! well, `scope` and `scope_kill` where sessions act (in the `yard` of a real repository), `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `swapped` where links may not lead us, `ground` and `liars` what a repository may not bring about, `audited` whether the record of it
-//! all can be trusted, `kill` and `orphans` what is left when something dies, `wall` what agents cannot reach, `worktrees` what becomes of theirs,
+//! all can be trusted, `kill` and `orphans` what is left when something dies, `wall` what agents cannot reach, `listed` what a team's agents see, `worktrees` what becomes of theirs,
 //! `imported` how conversations move between servers, `before` what a database of an earlier version answers. Nothing here
 //! knows a type of ours; the kit in `testkit` starts, asks and cleans up.
 
@@ -19,6 +19,7 @@ mod hostile;
 mod imported;
 mod kill;
 mod liars;
+mod listed;
 mod network;
 mod orphans;
 mod outbox;

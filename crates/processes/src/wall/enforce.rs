@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::held::{HeldFile, HiddenPath};
 use super::mounts::{CoverError, HiddenFile};
-use super::{MUST, SessionWall, WallKind, landlock_rules, mounts, syscalls};
+use super::{MUST, SessionWall, WallKind, landlock_rules, mounts, new_root, syscalls};
 
 /// The powers of root that an agent keeps which runs as root: those with which packages are installed and servers tried out, and
 /// none with which one leaves a wall (mounting, tracing, devices, files by number, modules).
@@ -180,7 +180,11 @@ impl PreparedWall {
         let enforced = if hides {
             let names = |hidden: &HiddenFile| [Some(hidden.held.name.clone()), hidden.held.name_now().ok()];
             let hide: Vec<PathBuf> = self.hidden.iter().flat_map(names).flatten().collect();
-            landlock_rules::hide(&hide, &self.around.keep).map_err(refused)?
+            match &self.around.list {
+                Some(list) => landlock_rules::list(&list.paths, &hide, &self.around.keep),
+                None => landlock_rules::hide(&hide, &self.around.keep),
+            }
+            .map_err(refused)?
         } else {
             landlock_rules::bound().map_err(refused)?
         };
@@ -191,9 +195,13 @@ impl PreparedWall {
     fn cover(&self, separation: Separation) -> Result<(), CoverError> {
         mounts::separate(separation, self.with_users().then_some(self.supervisor))?;
         let agent = self.around.os_user.as_ref().map_or(self.supervisor.0, |user| user.uid);
-        mounts::cover(&self.hidden, agent, Instant::now() + MOVING_WAIT)?;
+        let deadline = Instant::now() + MOVING_WAIT;
+        let kept = mounts::cover(&self.hidden, agent, deadline)?;
         mounts::fix(self.is_root);
-        Ok(())
+        match &self.around.list {
+            Some(list) => new_root::enter(list, &kept, deadline),
+            None => Ok(()),
+        }
     }
 
     /// A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.

@@ -67,12 +67,20 @@ pub(crate) struct HeldFile {
 impl HeldFile {
     /// Opens what is there, links followed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let open = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Self::holding(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    fn holding(open: OwnedFd) -> io::Result<Self> {
         let found = rustix::fs::fstat(&open)?;
         let descriptor = open.as_raw_fd();
         let name = std::fs::read_link(through(descriptor))?;
         let (device, inode) = (found.st_dev, found.st_ino);
         Ok(Self { name, descriptor, device, inode, open: Some(Arc::new(open)) })
+    }
+
+    /// Opens what is there, if no link leads to it.
+    pub(crate) fn open_strictly(path: &Path) -> io::Result<Self> {
+        Self::holding(open_strictly(path)?)
     }
 
     /// A path that leads to it in this process, whatever was renamed.
@@ -111,6 +119,20 @@ impl HeldFile {
             Err(why @ (Errno::NOSYS | Errno::PERM)) => Err(why.into()),
             Err(_) => Ok(None),
         }
+    }
+}
+
+/// Opens what has this name, without the right to read it, if no link leads there: not the link itself either.
+pub(super) fn open_strictly(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // Some containers let nobody use the newer call. What we hold then has that name, or is not meant.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let open = rustix::fs::open(path, flags, Mode::empty())?;
+            let name = std::fs::read_link(through(open.as_raw_fd()))?;
+            if name == path { Ok(open) } else { Err(Errno::LOOP.into()) }
+        }
+        open => Ok(open?),
     }
 }
 

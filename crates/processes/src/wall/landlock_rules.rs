@@ -5,7 +5,7 @@
 //! everything beside the way to something hidden is. The price is that directories on that way can neither be listed nor
 //! added to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,16 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use super::listed::{ListedAccess, ListedPath};
+
 /// The version of Landlock that we know. Older kernels do what they can of it.
 const KNOWN: ABI = ABI::V6;
 
 /// The first version that bounds signals and abstract sockets.
 pub(super) const BOUNDS_SIGNALS: i64 = 6;
+
+/// Places that are there for every agent, where nobody can make it ones of its own.
+const ALWAYS: [&str; 4] = ["/dev", "/proc", "/tmp", "/var/tmp"];
 
 /// The kernel's own version of it, if it has any.
 pub(super) fn version() -> Option<i64> {
@@ -47,6 +52,37 @@ pub(super) fn hide(hide: &[PathBuf], keep: &[PathBuf]) -> io::Result<bool> {
             // What has gone meanwhile needs no rule.
             if let Ok(place) = PathFd::new(path) {
                 rules = rules.add_rule(PathBeneath::new(place, rights(path, all)))?;
+            }
+        }
+        Ok(rules)
+    })
+}
+
+/// As `bound`, and leaves of all files only those that are listed and neither hidden nor below something hidden. Landlock keeps
+/// nobody from asking whether there is something of a name.
+pub(super) fn list(list: &[ListedPath], hide: &[PathBuf], keep: &[PathBuf]) -> io::Result<bool> {
+    let mut open = BTreeMap::new();
+    let always = ALWAYS.map(|path| (PathBuf::from(path), ListedAccess::Write));
+    let listed = list.iter().map(|listed| (listed.name().to_path_buf(), listed.access));
+    let kept = keep.iter().map(|kept| (kept.clone(), ListedAccess::Write));
+    for (path, access) in listed.chain(always).chain(kept) {
+        let mut parts = BTreeSet::new();
+        Walk { hide, keep, open: &mut parts }.visit(&path, !hide.contains(&path));
+        for part in parts {
+            let known = open.entry(part).or_insert(access);
+            *known = access.min(*known);
+        }
+    }
+    restrict(|| {
+        let all = AccessFs::from_all(KNOWN);
+        let mut rules = Ruleset::default().handle_access(all)?.scope(Scope::from_all(KNOWN))?.create()?;
+        for (path, access) in &open {
+            if let Ok(place) = PathFd::new(path) {
+                let most = match access {
+                    ListedAccess::Read => AccessFs::from_read(KNOWN),
+                    ListedAccess::Write => all,
+                };
+                rules = rules.add_rule(PathBeneath::new(place, rights(path, most)))?;
             }
         }
         Ok(rules)

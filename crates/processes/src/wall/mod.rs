@@ -1,15 +1,17 @@
 //! The wall around an agent: what it must not see, and as whom it runs.
 //!
 //! Here is what the server says about it (`Wall`) and what comes of that for one start (`SessionWall`), which travels to the
-//! supervisor; `held` has what is hidden by descriptor, because names can be led elsewhere. `enforce` builds it, in the
-//! agent's own process just before it becomes the agent: `mounts` covers what is hidden in a mount namespace,
-//! `landlock_rules` does the same where there can be none, and bounds signals and sockets in either case; `syscalls` does
+//! supervisor; `held` has what is hidden by descriptor, because names can be led elsewhere, and `listed` what is there, if not
+//! everything is. `enforce` builds it, in the agent's own process just before it becomes the agent: `mounts` covers what is
+//! hidden in a mount namespace, `new_root` leaves of that what is listed, `landlock_rules` does the same where there can be none, and bounds signals and sockets in either case; `syscalls` does
 //! so with limits and priorities; `os_user` is the change of user. `prove` starts `probe` under the very same wall and lets it try to get out.
 
 mod enforce;
 mod held;
 mod landlock_rules;
+mod listed;
 mod mounts;
+mod new_root;
 mod os_user;
 mod probe;
 mod prove;
@@ -20,6 +22,7 @@ use std::fs::Permissions;
 use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kernel::SessionId;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,8 @@ pub(crate) use enforce::{PreparedWall, Separation, Unenforced};
 use held::HeldFile;
 pub use held::HiddenPath;
 pub(crate) use held::pass_on;
+pub use listed::{ListedAccess, ListedPath, ListedPaths, WallLayout, tree_around};
+use new_root::SessionList;
 pub use os_user::{NoSuchUser, OsUser};
 pub use probe::{ProbeResult, probe_wall};
 pub use prove::{PROOF_TRIES, ProofRequest, WallProof, prove_wall};
@@ -54,6 +59,12 @@ pub enum WallKind {
 pub struct Wall {
     /// The options it is made with.
     pub kind: WallKind,
+    /// The layout of it.
+    pub layout: WallLayout,
+    /// Everything that is there for all sessions where it lists: the system, programs, homes, and what `[wall]` allows.
+    pub listed: ListedPaths,
+    /// The repositories of our worktrees, as our own records have them.
+    pub repositories: Option<Arc<dyn WorktreeRepositories>>,
     /// The data directory, hidden but for what belongs to the session.
     pub data: Option<DataDirectory>,
     /// Everything else that is hidden: directories, or single files and sockets. What is not there is no matter.
@@ -64,6 +75,12 @@ pub struct Wall {
     pub people: BTreeMap<String, OsUser>,
     /// Those who run as the server does although they are not among these.
     pub unmapped: Unmapped,
+}
+
+/// The repositories that our worktrees are of. Not what git's files in a worktree say: those are the agent's.
+pub trait WorktreeRepositories: std::fmt::Debug + Send + Sync + 'static {
+    /// The common directory of the repository of the worktree of ours with that root.
+    fn common_of(&self, root: &Path) -> Option<PathBuf>;
 }
 
 /// Those whose sessions may run as the server's own user, by the person's id.
@@ -154,6 +171,9 @@ pub struct SessionWall {
     pub(crate) hide: Vec<HiddenPath>,
     /// The paths that stay although it is inside of something hidden.
     pub(crate) keep: Vec<PathBuf>,
+    /// Everything that is there, if not everything is.
+    #[serde(default)]
+    pub(crate) list: Option<SessionList>,
     pub(crate) os_user: Option<OsUser>,
     /// Nothing is started without it.
     #[serde(default)]
@@ -217,8 +237,9 @@ impl Wall {
     ) -> Result<SessionWall, ProcessError> {
         self.refuse_unmapped(of)?;
         let os_user = self.os_user(of).cloned();
-        let (directory, home) = (true_name(of.directory), self.home_name(home));
+        let (directory, given, home) = (true_name(of.directory), home, self.home_name(home));
         let (hide, mut keep) = (self.hidden(of, &home, locks), Vec::new());
+        let mut grounds = vec![of.directory.to_path_buf()];
         if let Some(data) = &self.data {
             let turns = data.turns(of.session);
             own_directory(&data.within(&turns), os_user.as_ref())?;
@@ -234,6 +255,7 @@ impl Wall {
                 keep.push(work);
             }
             if let Some(worktree) = data.worktree(of.session, &directory) {
+                grounds.extend(self.repositories.as_ref().and_then(|all| all.common_of(&worktree)));
                 if let Some(os_user) = &os_user {
                     let inside = data.within(&worktree);
                     os_user.chown_all(&inside).map_err(|why| unreadable(&worktree, &why))?;
@@ -247,15 +269,16 @@ impl Wall {
         keep.push(home);
         let around = self.keeping(of, hide, keep, os_user)?;
         around.refuse_hidden(&directory)?;
-        Ok(around)
+        self.listing(of, around, &grounds, (given, ListedAccess::Write))
     }
 
     /// The wall around whatever of ours works on a session's ground, and where behind it our own files of git are. It sees
-    /// what the session's agent sees, our worktrees, and those files.
+    /// what the session's agent sees, our worktrees, and those files; of what is listed, the directories that it is asked about.
     pub fn around_ground(
         &self,
         of: &WalledSession<'_>,
         locks: &Path,
+        grounds: &[PathBuf],
     ) -> Result<(PathBuf, SessionWall), ProcessError> {
         self.refuse_unmapped(of)?;
         let no_data = || ProcessError::refused("there is no data directory");
@@ -279,6 +302,9 @@ impl Wall {
         }
         let keep = vec![own.clone(), worktrees, data.work(of.session)];
         let around = self.keeping(of, self.hidden(of, &own, locks), keep, os_user)?;
+        // Its own ignore file counts.
+        let home = self.os_user(of).map_or(&self.home, |os_user| &os_user.home);
+        let around = self.listing(of, around, grounds, (home, ListedAccess::Read))?;
         Ok((own, around))
     }
 
@@ -321,7 +347,64 @@ impl Wall {
         if kind == WallKind::Off && must {
             return Err(ProcessError::refused(MUST));
         }
-        Ok(SessionWall { kind, data: self.data.clone(), hide, keep, os_user, must })
+        Ok(SessionWall { kind, data: self.data.clone(), hide, keep, list: None, os_user, must })
+    }
+
+    /// True if a wall around a session has a list, for whoever must have a wall or need not.
+    pub fn lists(&self, must: bool) -> bool {
+        match (self.kind, self.layout) {
+            (WallKind::Off, _) | (_, WallLayout::Hide) => false,
+            (_, WallLayout::List) => true,
+            (_, WallLayout::Auto) => must,
+        }
+    }
+
+    /// The same wall with a list, if it has one: what is there for all, these directories with the working trees around them,
+    /// and a home.
+    fn listing(
+        &self,
+        of: &WalledSession<'_>,
+        around: SessionWall,
+        grounds: &[PathBuf],
+        (home, access): (&Path, ListedAccess),
+    ) -> Result<SessionWall, ProcessError> {
+        if !self.lists(of.must) || grounds.iter().any(|ground| ground.parent().is_none()) {
+            // Who was let choose / has all of it.
+            return Ok(around);
+        }
+        let mut paths = self.listed.paths.clone();
+        let homes = self.homes();
+        let hidden: Vec<PathBuf> = around.hide.iter().map(HiddenPath::name).collect();
+        // Whatever is inside of something hidden comes along with its cover, if it is kept.
+        let is_listed = |path: &Path| !hidden.iter().any(|hidden| path.starts_with(hidden));
+        for ground in grounds.iter().filter(|ground| is_listed(&self.home_name(ground))) {
+            let tree = listed::tree_around(ground, &homes).filter(|tree| is_listed(tree));
+            for path in std::iter::once(ground).chain(&tree) {
+                match ListedPath::strictly(path, ListedAccess::Write) {
+                    Ok(listed) => paths.push(listed),
+                    // Whoever looks for it finds nothing.
+                    Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(_) => return Err(leads_elsewhere(path)),
+                }
+            }
+        }
+        // One that is not there the agent has not got either way.
+        let name = self.home_name(home);
+        let known = self.listed.homes.iter().find(|known| known.name() == name).cloned();
+        let home = known.or_else(|| ListedPath::strictly(home, access).ok());
+        let home = home.filter(|home| home.name().parent().is_some());
+        paths.extend(home.map(|home| ListedPath { access, ..home }));
+        paths.retain(|listed| is_listed(listed.name()));
+        let list = SessionList { paths: listed::outermost(paths), links: self.listed.links.clone() };
+        Ok(SessionWall { list: Some(list), ..around })
+    }
+
+    /// The homes of everybody whom this knows, and the data directory: whatever is around one of them is listed by nobody's name
+    /// but its own.
+    pub fn homes(&self) -> Vec<PathBuf> {
+        let people = self.people.values().map(|os_user| os_user.home.clone());
+        let own = Some(self.home.clone()).filter(|home| home.is_absolute());
+        people.chain(own).chain(self.data.as_ref().map(|data| data.path.clone())).collect()
     }
 
     /// Nobody's session runs as the server's user who may not.
@@ -341,13 +424,35 @@ impl SessionWall {
     /// The descriptors that a supervisor has to inherit.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         let hidden = self.hide.iter().filter_map(|hidden| hidden.held.as_ref());
-        held::descriptors(hidden.chain(self.data.as_ref().map(|data| &data.held)))
+        let listed = self.list.iter().flat_map(|list| &list.paths).map(|listed| &listed.held);
+        held::descriptors(hidden.chain(listed).chain(self.data.as_ref().map(|data| &data.held)))
     }
 
     /// Takes them over, in the supervisor.
     pub(crate) fn adopt(&mut self) -> std::io::Result<()> {
         let hidden = self.hide.iter_mut().filter_map(|hidden| hidden.held.as_mut());
-        held::adopt(hidden.chain(self.data.as_mut().map(|data| &mut data.held)))
+        let listed = self.list.iter_mut().flat_map(|list| &mut list.paths).map(|listed| &mut listed.held);
+        held::adopt(hidden.chain(listed).chain(self.data.as_mut().map(|data| &mut data.held)))
+    }
+
+    /// True if there is a list, and neither that, nor something in it, nor a way to something in it is of that name.
+    pub(crate) fn leaves_out(&self, path: &Path) -> bool {
+        let Some(list) = &self.list else { return false };
+        let listed = list.paths.iter().map(ListedPath::name);
+        let links = list.links.iter().map(|link| link.path.as_path());
+        let own = self.keep.iter().map(PathBuf::as_path).chain(["/proc", "/dev"].map(Path::new));
+        let is_way = |there: &Path| there.starts_with(path);
+        !listed.chain(own).chain(links).any(|there| is_way(there) || path.starts_with(there))
+            && !new_root::SCRATCH.map(Path::new).into_iter().any(is_way)
+    }
+
+    /// Everything that is listed, for people.
+    pub(crate) fn listed_words(&self) -> Vec<String> {
+        let words = |listed: &ListedPath| match listed.access {
+            ListedAccess::Read => format!("{} (to read)", listed.name().display()),
+            ListedAccess::Write => listed.name().display().to_string(),
+        };
+        self.list.iter().flat_map(|list| list.paths.iter().map(words)).collect()
     }
 
     /// A session cannot act where its agent sees nothing.
@@ -374,6 +479,13 @@ fn is_hidden(path: &Path, hide: &[PathBuf], keep: &[PathBuf]) -> bool {
         places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
     };
     innermost(hide) > innermost(keep)
+}
+
+fn leads_elsewhere(path: &Path) -> ProcessError {
+    let here = path.display();
+    ProcessError::refused(format!(
+        "{here} leads elsewhere by now: put it back, or say where it is now with `homing scope relink DIR`"
+    ))
 }
 
 fn unreadable(path: &Path, why: &std::io::Error) -> ProcessError {

@@ -24,7 +24,7 @@ use super::enforce::{Separation, until};
 use super::held::HeldFile;
 
 /// A directory that is looked at by nobody but us, and not behind a link.
-const DIRECTORY: OFlags =
+pub(super) const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// The files that rule a group of processes. An agent of the server's user could end the server there.
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -61,7 +61,7 @@ pub(super) fn separate(separation: Separation, us: Option<(u32, u32)>) -> io::Re
     rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     if is_first {
         take_a_number();
-        let processes = file_system("proc", &[], MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+        let processes = file_system("proc", &[], MountAttrFlags::MOUNT_ATTR_NOEXEC, false)?;
         put(&processes, &rustix::fs::open(PROCESSES, DIRECTORY, Mode::empty())?)?;
     }
     Ok(())
@@ -113,17 +113,27 @@ impl From<io::Error> for CoverError {
 
 /// Covers what is hidden, puts back what is kept, and pins the directories above. All by descriptor: a name may lead
 /// elsewhere from one moment to the next.
-pub(super) fn cover(hidden: &[HiddenFile], agent: u32, deadline: Instant) -> Result<(), CoverError> {
+/// Answers the covers in which something is kept.
+pub(super) fn cover(
+    hidden: &[HiddenFile],
+    agent: u32,
+    deadline: Instant,
+) -> Result<Vec<KeptCover>, CoverError> {
     let mut found = Vec::new();
     for hidden in hidden.iter().filter(|hidden| !hidden.held.is_gone()) {
         found.extend(find(hidden, deadline)?);
     }
     // The innermost first: what is kept of something is put back with whatever is covered inside of it.
     found.sort_by_key(|found| std::cmp::Reverse(found.name.components().count()));
-    let mut covers = Covers::default();
+    let (mut covers, mut kept) = (Covers::default(), Vec::new());
     for found in &found {
         match found.cover() {
-            Ok(cover) => covers.add(&cover)?,
+            Ok(cover) => {
+                covers.add(&cover)?;
+                if !found.keep.is_empty() {
+                    kept.push(KeptCover { name: found.hidden.held.name.clone(), cover });
+                }
+            }
             // Removed at this very moment, and not for want of mounts.
             Err(why) if why.kind() == io::ErrorKind::NotFound => {
                 return Err(CoverError::Moving(found.name.clone()));
@@ -139,7 +149,13 @@ pub(super) fn cover(hidden: &[HiddenFile], agent: u32, deadline: Instant) -> Res
             return Err(CoverError::Moving(found.name.clone()));
         }
     }
-    Ok(())
+    Ok(kept)
+}
+
+/// The cover of something hidden in which something is kept.
+pub(super) struct KeptCover {
+    pub(super) name: PathBuf,
+    pub(super) cover: OwnedFd,
 }
 
 /// Something hidden as it is in the agent's own namespace, not covered yet.
@@ -200,17 +216,23 @@ impl Found<'_> {
 /// An empty file system that is nowhere yet.
 fn empty_directory() -> io::Result<OwnedFd> {
     let options = [("source", "hidden"), ("mode", "755"), ("size", "64k")];
-    file_system("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC)
+    file_system("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC, false)
 }
 
-/// A new file system that is nowhere yet, in which nothing gives anybody rights.
-fn file_system(kind: &str, options: &[(&str, &str)], besides: MountAttrFlags) -> io::Result<OwnedFd> {
+/// A new file system that is nowhere yet, in which nothing gives anybody rights. Devices are only in one that is made of them.
+pub(super) fn file_system(
+    kind: &str,
+    options: &[(&str, &str)],
+    besides: MountAttrFlags,
+    is_of_devices: bool,
+) -> io::Result<OwnedFd> {
     let made = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
         rustix::mount::fsconfig_set_string(made.as_fd(), *key, *value)?;
     }
     rustix::mount::fsconfig_create(made.as_fd())?;
-    let bare = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | besides;
+    let no_devices = if is_of_devices { MountAttrFlags::empty() } else { MountAttrFlags::MOUNT_ATTR_NODEV };
+    let bare = MountAttrFlags::MOUNT_ATTR_NOSUID | no_devices | besides;
     Ok(rustix::mount::fsmount(made.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, bare)?)
 }
 
@@ -298,7 +320,7 @@ fn pin(directory: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// A mount of that file or directory with everything below, not yet anywhere.
-fn clone_of(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn clone_of(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::AT_RECURSIVE
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -307,7 +329,7 @@ fn clone_of(at: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Mounts it there.
-fn put(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+pub(super) fn put(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(rustix::mount::move_mount(mount, "", place, "", flags)?)
 }
@@ -328,7 +350,7 @@ pub(super) fn fix(is_root: bool) {
 }
 
 /// Makes what is mounted there read-only; with everything below, if asked.
-fn set_read_only(at: impl AsFd, path: &Path, recursively: bool) -> io::Result<()> {
+pub(super) fn set_read_only(at: impl AsFd, path: &Path, recursively: bool) -> io::Result<()> {
     #[repr(C)]
     struct Attributes {
         set: u64,

@@ -43,6 +43,8 @@ const STARTERS: [&str; 8] = [
 ];
 /// The reads of each path by a probe that does nothing else: some milliseconds.
 const READS: usize = 200;
+/// The file that a probe writes in a directory for what does not stay.
+const SCRATCH_NAME: &str = "homing-probe-scratch";
 /// Those that listen to root only.
 const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
 
@@ -84,8 +86,12 @@ pub(super) struct ProbeTargets {
     pub(super) other_home: PathBuf,
     /// A file of its own, which it has to be able to read.
     pub(super) own: PathBuf,
-    /// A file elsewhere, which it has to be able to read.
+    /// A file elsewhere, which it has to be able to read unless there is a list.
     pub(super) elsewhere: PathBuf,
+    /// Where there is a list: what is there outside, and listed nowhere.
+    pub(super) unlisted: Vec<PathBuf>,
+    /// True if it cannot even be asked whether there is something of these names.
+    pub(super) has_own_root: bool,
     /// The processes that must stay out of reach: the server's, and the supervisor's.
     pub(super) server: Outsider,
     pub(super) supervisor: Outsider,
@@ -175,10 +181,13 @@ impl ProbeTargets {
     }
 
     fn try_all(&self) -> Vec<ProbeResult> {
-        vec![
+        let mut all = match self.unlisted.is_empty() {
+            true => vec![needs("read a file elsewhere", [read(&self.elsewhere)])],
+            false => self.try_list(),
+        };
+        all.extend([
             needs("read its own files", [read(&self.own)]),
             needs("write beside its own files", [write(&self.own.with_extension("written"))]),
-            needs("read a file elsewhere", [read(&self.elsewhere)]),
             shut("read what is the server's alone", self.private.iter().map(|path| read(path))),
             shut("list the data directory", [self.list_data()]),
             shut(
@@ -208,7 +217,46 @@ impl ProbeTargets {
             shut("reach programs that start others", starters().iter().map(|path| connect(path))),
             shut("have powers that lead out", [powers()]),
             shut("read a disk", disks()),
+        ]);
+        all
+    }
+
+    /// The ways to what is listed nowhere.
+    fn try_list(&self) -> Vec<ProbeResult> {
+        let own = self.own.parent().unwrap_or(Path::new("/"));
+        let see = |path: &Path| if self.has_own_root { seen(path) } else { read_or_list(path) };
+        let links = self.unlisted.iter().flat_map(|path| {
+            let bare = path.strip_prefix("/").unwrap_or(path);
+            let link = own.join("unlisted");
+            let by_link = std::os::unix::fs::symlink(path, &link).map_err(words).and_then(|()| {
+                let got = read_or_list(&link.join("."));
+                let _ = fs::remove_file(&link);
+                got
+            });
+            let up = Path::new("/proc/self/cwd").join("../".repeat(own.components().count()));
+            let roots = ["/proc/self/root", "/proc/1/root"].map(|root| see(&Path::new(root).join(bare)));
+            roots.into_iter().chain([see(&up.join(bare)), by_link])
+        });
+        // With Landlock alone nothing can be added to a directory above something hidden.
+        let scratch = self.has_own_root.then(|| write(&Path::new("/tmp").join(SCRATCH_NAME)));
+        vec![
+            needs("read what belongs to the system", [read(Path::new("/etc/passwd"))]),
+            needs("write where it does not stay", scratch),
+            shut("see what is listed nowhere", self.unlisted.iter().map(|path| see(path))),
+            shut("get to what is listed nowhere by links and by /proc", links),
+            shut("learn from the list of mounts what is not there", [self.mount_of_elsewhere()]),
+            shut(
+                "write into the system",
+                [write(Path::new("/usr/homing-probe")), write(Path::new("/homing-probe"))],
+            ),
         ]
+    }
+
+    fn mount_of_elsewhere(&self) -> ProbeOutcome {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(words)?;
+        let outside = self.elsewhere.parent().unwrap_or(&self.elsewhere).to_string_lossy().into_owned();
+        let is_named = |line: &&str| line.contains(&outside);
+        mounts.lines().find(is_named).map(str::to_owned).ok_or_else(|| "it is not named".to_owned())
     }
 
     /// Each way with each process outside.
@@ -269,6 +317,12 @@ impl ProbeTargets {
         }
         all.extend(take_often());
         all.push(self.first_private());
+        if self.has_own_root {
+            // What lies below the root, if anything does.
+            let below = rustix::mount::unmount("/", UnmountFlags::DETACH).map_err(|why| words(why.into()));
+            all.extend(self.unlisted.iter().map(|path| below.clone().and_then(|()| seen(path))));
+            all.push(self.first_private());
+        }
         all
     }
 
@@ -406,6 +460,10 @@ fn read(path: &Path) -> ProbeOutcome {
         Ok(_) => Ok(path.display().to_string()),
         Err(why) => Err(words(why)),
     }
+}
+
+fn seen(path: &Path) -> ProbeOutcome {
+    path.symlink_metadata().map(|_| path.display().to_string()).map_err(words)
 }
 
 fn names_in(path: &Path) -> Result<Vec<String>, String> {

@@ -15,7 +15,10 @@ use uuid::Uuid;
 
 use super::enforce::Separation;
 use super::probe::{Outsider, ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
-use super::{DataDirectory, HiddenPath, Wall, WallKind, WalledSession, landlock_rules, syscalls};
+use super::{
+    DataDirectory, HiddenPath, ListedAccess, Wall, WallKind, WalledSession, landlock_rules, new_root,
+    syscalls,
+};
 use crate::error::ProcessError;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
@@ -56,6 +59,8 @@ pub struct WallProof {
     pub tried: Vec<ProbeResult>,
     /// The parts of a wall that this kernel does not let us have.
     pub lacks: Vec<String>,
+    /// Everything besides its own that was there for the first probe, if that was a list.
+    pub listed: Vec<String>,
 }
 
 impl WallProof {
@@ -68,7 +73,8 @@ impl WallProof {
 
 /// Tries the wall from inside: as the server's user, then as each user that somebody's sessions run as.
 pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
-    let (mut tried, mut lacks) = (Vec::new(), kernel_lacks());
+    let (mut tried, mut lacks, mut listed) = (Vec::new(), kernel_lacks(), Vec::new());
+    let proving = &proving.with_program();
     let people = proving.wall.people.keys().cloned();
     for whose in std::iter::once(String::new()).chain(people) {
         let as_whom = proving
@@ -78,8 +84,11 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             .map(|os_user| format!("as {}: ", os_user.user))
             .unwrap_or_default();
         let ways = async {
-            let (mut ways, separation) = one(proving, &whose).await?;
+            let FirstProbe { tried: mut ways, separation, listed: names } = one(proving, &whose).await?;
             lacks.extend(separation.and_then(Separation::lacks).map(str::to_owned));
+            if listed.is_empty() {
+                listed = names;
+            }
             ways.extend(renaming(proving, &whose).await?);
             ways.push(made_late(proving, &whose).await?);
             ways.push(left_behind(proving, &whose).await?);
@@ -101,7 +110,16 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
         lacks = vec!["the wall is off, as [wall] says".to_owned()];
     }
     lacks.dedup();
-    WallProof { proved: tried.iter().all(|tried| tried.held), tried, lacks }
+    WallProof { proved: tried.iter().all(|tried| tried.held), tried, lacks, listed }
+}
+
+impl ProofRequest {
+    /// The same, with the probe's own program listed.
+    fn with_program(&self) -> Self {
+        let mut wall = Wall::clone(&self.wall);
+        wall.listed.add(super::true_name(&self.exe), ListedAccess::Read);
+        Self { wall: Arc::new(wall), ..self.clone() }
+    }
 }
 
 /// The parts of a wall besides namespaces that this kernel does not have, or keeps from us.
@@ -117,11 +135,16 @@ fn kernel_lacks() -> Vec<String> {
     landlock.into_iter().chain(filters).collect()
 }
 
-/// Answers what was tried, and the namespaces that the probe had.
-async fn one(
-    proving: &ProofRequest,
-    whose: &str,
-) -> Result<(Vec<ProbeResult>, Option<Separation>), ProcessError> {
+/// The first probe of each user.
+struct FirstProbe {
+    tried: Vec<ProbeResult>,
+    /// The namespaces that it had.
+    separation: Option<Separation>,
+    /// Everything that was there, if there was a list.
+    listed: Vec<String>,
+}
+
+async fn one(proving: &ProofRequest, whose: &str) -> Result<FirstProbe, ProcessError> {
     let no_data = || ProcessError::refused("there is no data directory");
     let data = proving.wall.data.clone().ok_or_else(no_data)?;
     fs::create_dir_all(&proving.locks).map_err(ProcessError::failed)?;
@@ -132,14 +155,22 @@ async fn one(
     if let Some(os_user) = proving.wall.os_user(&of) {
         os_user.chown(&stage.targets.own).map_err(ProcessError::failed)?;
     }
+    let mut unlisted = stage.beside(&proving.wall);
+    unlisted.retain(|path| wall.leaves_out(path));
+    let listed = wall.listed_words();
     let plan = TreePlan { wall, ..plan(proving, stage.session, &stage.work) };
     let tree = ProcessTree::start(&plan).await?;
     let supervisor = Outsider::now(tree.supervisor().unwrap_or_default());
-    let targets = ProbeTargets { supervisor, ..stage.targets.clone() };
+    let has_own_root = !listed.is_empty() && tree.separation() != Some(Separation::Nothing);
+    if !has_own_root {
+        // Without, everybody has the same places for what does not stay.
+        unlisted.retain(|path| !new_root::SCRATCH.iter().any(|place| path.starts_with(place)));
+    }
+    let targets = ProbeTargets { supervisor, unlisted, has_own_root, ..stage.targets.clone() };
     order(&tree, &ProbeOrder::TryAll(targets, proving.tries)).await?;
     let (mut tried, separation) = (vec![stage.links()], tree.separation());
     tried.extend(hear(proving, tree).await?);
-    Ok((tried, separation))
+    Ok(FirstProbe { tried, separation, listed })
 }
 
 /// Lets a probe rename a directory above something hidden, again and again and in the end for good, while others start and try
@@ -313,6 +344,8 @@ impl RenameStage {
             stage.wall.hide.push(HiddenPath::of(hidden));
         }
         stage.wall.hide.push(HiddenPath::directory(&stage.late));
+        // In a list there would be nothing to be renamed.
+        stage.wall.listed.add(&stage.place, ListedAccess::Write);
         // Nothing but the wall keeps anybody out.
         for directory in [stage.late.parent(), Some(stage.late.as_path())].into_iter().flatten() {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
@@ -407,6 +440,8 @@ impl ProofStage {
             other_home: other_home.join("home"),
             own: work.join("own"),
             elsewhere: elsewhere.join("elsewhere"),
+            unlisted: Vec::new(),
+            has_own_root: false,
             server: Outsider::now(proving.server),
             supervisor: Outsider::now(0),
             socket: format!("homing-{name}"),
@@ -437,6 +472,17 @@ impl ProofStage {
         };
         stage.targets.private = std::iter::once(planted).chain(private).filter(has_words).collect();
         Ok(stage)
+    }
+
+    /// Things outside that a list may leave out: what was put elsewhere, what is beside the data directory, everything in `/`, and
+    /// the homes that are here.
+    fn beside(&self, wall: &Wall) -> Vec<PathBuf> {
+        let elsewhere = [self.targets.elsewhere.clone(), self.targets.elsewhere.with_file_name("")];
+        let around = [Path::new("/"), Path::new("/home")].into_iter().chain(self.targets.data.parent());
+        let entries = around.flat_map(|above| fs::read_dir(above).into_iter().flatten().flatten());
+        let homes = wall.people.values().map(|os_user| os_user.home.clone());
+        let all = elsewhere.into_iter().chain(entries.map(|entry| entry.path())).chain(homes);
+        all.filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
     /// A second name of a private file, made when there was no wall, would lead past it.

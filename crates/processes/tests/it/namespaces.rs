@@ -46,7 +46,7 @@ async fn said(tree: &mut ProcessTree, until: &str) -> (String, Option<TreeExit>)
     }
 }
 
-async fn end_of(tree: &mut ProcessTree) -> (String, TreeExit) {
+pub(crate) async fn end_of(tree: &mut ProcessTree) -> (String, TreeExit) {
     let (said, exit) = said(tree, "").await;
     (said, exit.unwrap())
 }

@@ -116,6 +116,44 @@ fn no_way_leads_out_for_an_ordinary_user() {
     }
 }
 
+/// True of a proof that found a list, and not everything but what is hidden.
+fn has_a_list(proof: &Output) -> bool {
+    String::from_utf8_lossy(&proof.stdout).contains("see what is listed nowhere: cannot")
+}
+
+#[test]
+fn no_way_leads_out_of_a_list() {
+    let home = Home::new();
+    for kind in ["mounts", "landlock"] {
+        let proof = home.prove_often(kind, None, FEW_TRIES, &["--list"]);
+        assert_proved(&proof);
+        assert!(has_a_list(&proof), "{kind}: {}", String::from_utf8_lossy(&proof.stdout));
+    }
+}
+
+#[test]
+fn no_way_leads_an_ordinary_user_out_of_a_list() {
+    let home = Home::new();
+    let user = are_root().then_some(NOBODY);
+    if let Some(uid) = user {
+        home.chown(uid);
+    }
+    for kind in ["auto", "mounts", "landlock"] {
+        let proof = home.prove_often(kind, user, FEW_TRIES, &["--list"]);
+        assert_proved(&proof);
+        assert!(has_a_list(&proof), "{kind}: {}", String::from_utf8_lossy(&proof.stdout));
+    }
+}
+
+/// A team that wants no list.
+#[test]
+fn no_way_leads_out_for_a_team_that_sees_what_is_not_hidden() {
+    let home = Home::new();
+    let proof = home.prove_often("auto", None, FEW_TRIES, &["--team", "--hide"]);
+    assert_proved(&proof);
+    assert!(!has_a_list(&proof));
+}
+
 /// The tries of each attack in each layout.
 fn tries() -> u64 {
     count("HOMING_PROBES", 5)
@@ -133,7 +171,9 @@ fn no_way_leads_out_for_a_team_of_one_user() {
     if let Some(uid) = user {
         home.chown(uid);
     }
-    assert_proved(&home.prove_often("auto", user, tries(), &["--team"]));
+    let proof = home.prove_often("auto", user, tries(), &["--team"]);
+    assert_proved(&proof);
+    assert!(has_a_list(&proof), "a team has a list");
 }
 
 /// Only root can give people users of their own.
@@ -144,6 +184,7 @@ fn no_way_leads_out_for_a_team_with_users_of_their_own() {
         let people = ["--team", "usr_bob=nobody", "usr_eve=mail"];
         let proof = Home::new().prove_often("auto", None, tries(), &people);
         assert_proved(&proof);
+        assert!(has_a_list(&proof), "a team has a list");
         for user in ["as nobody: ", "as mail: "] {
             let said = String::from_utf8_lossy(&proof.stdout).into_owned();
             assert!(said.lines().filter(|line| line.starts_with(user)).count() > 15, "{said}");
@@ -159,6 +200,9 @@ fn no_way_leads_out_where_there_are_no_namespaces_of_processes() {
     assert_proved(&proof);
     let said = String::from_utf8_lossy(&proof.stdout).into_owned();
     assert!(said.contains("no namespaces of processes"), "{said}");
+    let proof = Home::new().prove_often("mounts", None, FEW_TRIES, &["--list"]);
+    assert_proved(&proof);
+    assert!(has_a_list(&proof), "{}", String::from_utf8_lossy(&proof.stdout));
 }
 
 #[test]
@@ -202,13 +246,13 @@ fn a_second_name_of_a_secret_is_found() {
 }
 
 /// Exchanges two directories for as long as it is held.
-struct Exchanging {
+pub(crate) struct Exchanging {
     is_over: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<u64>>,
 }
 
 impl Exchanging {
-    fn begin(first: PathBuf, second: PathBuf) -> Self {
+    pub(crate) fn begin(first: PathBuf, second: PathBuf) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let until = is_over.clone();
         let exchange = move || {
@@ -222,7 +266,7 @@ impl Exchanging {
         Self { is_over, thread: Some(std::thread::spawn(exchange)) }
     }
 
-    fn end(mut self) -> u64 {
+    pub(crate) fn end(mut self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
     }
@@ -282,6 +326,6 @@ async fn directories_that_are_exchanged_in_a_loop_open_nothing() {
 }
 
 /// The number of times a test does something: as the environment says, or so often. `xtask/src/counts.rs` has all of them.
-fn count(name: &str, or: u64) -> u64 {
+pub(crate) fn count(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |value| value.parse().expect("a number"))
 }

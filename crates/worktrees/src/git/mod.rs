@@ -58,6 +58,7 @@ pub use global_ignore::PersonHome;
 pub use list::WorktreeStatus;
 pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
+pub(crate) use record::{RecordedRepository, recorded_repositories, recorded_repository};
 pub use remove::Removal;
 pub use repo_moves::RepositoryMove;
 pub(crate) use repository::read_own;

@@ -60,6 +60,32 @@ impl WorktreeRecord {
     }
 }
 
+/// The repository of a worktree of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecordedRepository {
+    pub(crate) common: PathBuf,
+    /// The root of the working tree that the worktree was made from.
+    pub(crate) home: PathBuf,
+}
+
+/// The repository of the worktree of that name, as a record in this place has it.
+pub(crate) fn recorded_repository(own: &Path, name: &WorktreeName) -> Option<RecordedRepository> {
+    let text = read_own(&path_in(own, name)).ok()?;
+    let WorktreeRecord { common, home, .. } = serde_json::from_slice(&text).ok()?;
+    Some(RecordedRepository { common, home })
+}
+
+/// Those of all worktrees whose records are in this place.
+pub(crate) fn recorded_repositories(own: &Path) -> Vec<RecordedRepository> {
+    let entries = fs::read_dir(own.join("worktrees")).into_iter().flatten().flatten();
+    let name = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok();
+    entries.filter_map(name).filter_map(|name| recorded_repository(own, &name)).collect()
+}
+
+fn path_in(own: &Path, name: &WorktreeName) -> PathBuf {
+    own.join("worktrees").join(format!("{name}.json"))
+}
+
 impl Git {
     /// The root of a worktree of ours.
     pub(super) fn worktree(&self, name: &WorktreeName) -> PathBuf {
@@ -72,7 +98,7 @@ impl Git {
     }
 
     fn record_path(&self, name: &WorktreeName) -> PathBuf {
-        self.places.own.join("worktrees").join(format!("{name}.json"))
+        path_in(&self.places.own, name)
     }
 
     /// The stamps of everything in it when its removal began; there until nobody can have written to it unseen.

@@ -3,7 +3,8 @@
 //! Nothing that a repository says is among them but names of files and the patch that was asked for. Errors are kinds with
 //! words of ours; git's own complaints stay in the worker.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use engine::{
     EnteredTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeSeen, TreesError,
@@ -11,6 +12,8 @@ use engine::{
 };
 use kernel::{Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
+
+use crate::repositories::WorktreeRecords;
 
 /// The longest answer. A patch has a bound of its own, far below.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -60,6 +63,37 @@ pub(super) enum GroundCall {
 }
 
 impl GroundCall {
+    /// The directories beside our own that it is about.
+    pub(super) fn grounds(
+        &self,
+        session: SessionId,
+        records: &WorktreeRecords,
+        homes: &[PathBuf],
+    ) -> BTreeSet<PathBuf> {
+        match (self, self.directory()) {
+            (_, Some(directory)) => records.around(Path::new(directory), homes),
+            (Self::Look { name } | Self::Remove { name }, None) => records.of_worktree(session, name),
+            (Self::Restore { removed }, None) => records.around(Path::new(&removed.repository), homes),
+            (_, None) => records.all(),
+        }
+    }
+
+    /// The session's directory, if it is about that.
+    pub(super) fn directory(&self) -> Option<&str> {
+        match self {
+            Self::Enter { directory, .. }
+            | Self::Fork { directory, .. }
+            | Self::Remember { directory, .. }
+            | Self::Copy { directory }
+            | Self::Changes { directory, .. }
+            | Self::PreviewUndo { directory, .. }
+            | Self::Undo { directory, .. }
+            | Self::Redo { directory, .. }
+            | Self::Files { directory, .. } => Some(directory),
+            Self::Look { .. } | Self::Remove { .. } | Self::Restore { .. } | Self::Sweep { .. } => None,
+        }
+    }
+
     /// The directory in which a turn has just ended.
     pub(super) fn worked_in(&self) -> Option<String> {
         match self {

@@ -1,7 +1,7 @@
 //! The server's side of ground workers: one for each session that needs one, started when it is first asked, and ended when
 //! it has rested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::protocol::{
     ANSWER_BYTES_MAX, GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
 };
+use crate::repositories::WorktreeRecords;
 use crate::session_directory::SessionDirectories;
 use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed, worktrees_seen};
 
@@ -70,6 +71,7 @@ pub struct GroundWorkers(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     setup: WorkerSetup,
+    records: WorktreeRecords,
     directories: SessionDirectories,
     running: Mutex<RunningWorkers>,
     /// Where something is being copied after a turn, and whether there is more by now.
@@ -87,8 +89,9 @@ struct RunningWorkers {
     is_closed: bool,
 }
 
-/// The things that a worker's wall depends on: of a session that was handed over the worker is another one.
-type WorkerKey = (SessionId, String, bool);
+/// The things that a worker's wall depends on: of a session that was handed over the worker is another one, and where the wall lists
+/// what is there, so is one that works elsewhere.
+type WorkerKey = (SessionId, String, bool, BTreeSet<PathBuf>);
 
 #[derive(Debug)]
 struct RunningWorker {
@@ -108,14 +111,15 @@ struct Calling {
 impl GroundWorkers {
     /// None is started before it is needed.
     pub fn new(setup: WorkerSetup) -> Self {
-        let directories = SessionDirectories::of(&setup.data);
-        Self(Arc::new(Shared { setup, directories, running: Mutex::default(), copying: Mutex::default() }))
+        let (records, directories) = (WorktreeRecords::of(&setup.data), SessionDirectories::of(&setup.data));
+        let (running, copying) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { setup, records, directories, running, copying }))
     }
 
     /// Has it done on the ground of that session.
     async fn call(&self, of: OwnedSession, call: GroundCall) -> Result<GroundAnswer, TreesError> {
         let (waits, answer) = oneshot::channel();
-        let key = (of.session, of.whose, of.walled);
+        let key = self.0.key(of, &call)?;
         let mut calling = Calling { call, waits };
         loop {
             match self.0.worker(key.clone())?.try_send(calling) {
@@ -156,6 +160,18 @@ impl Shared {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The worker that such a call needs.
+    fn key(&self, of: OwnedSession, call: &GroundCall) -> Result<WorkerKey, TreesError> {
+        let wall = &self.setup.wall;
+        if !wall.lists(of.walled) {
+            return Ok((of.session, of.whose, of.walled, BTreeSet::new()));
+        }
+        // Nothing is listed that the directory leads to by now.
+        call.directory().map(|directory| self.directories.hold(directory)).transpose()?;
+        let grounds = call.grounds(of.session, &self.records, &wall.homes());
+        Ok((of.session, of.whose, of.walled, grounds))
+    }
+
     /// True if something has come since it was last asked; otherwise nobody copies there any more.
     fn is_to_be_copied(&self, key: &(SessionId, String)) -> bool {
         let mut copying = self.copying();
@@ -176,6 +192,8 @@ impl Shared {
             worker.rests_since = None;
             return Ok(worker.calls.clone());
         }
+        // Another one of the same session goes when it has done what it was asked: there is one at a time, by its lock.
+        running.by_key.retain(|other, _| other.0 != key.0);
         let place = running.place_of(&key.1, self.setup.each_max);
         let (calls, waiting) = mpsc::channel(CALLS_WAITING_MAX);
         running.by_key.insert(key.clone(), RunningWorker { calls: calls.clone(), rests_since: None });
@@ -280,7 +298,8 @@ fn start_error(why: ProcessError) -> TreesError {
 
 async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, ProcessError> {
     let (session, whose, must) = (key.0, key.1.as_str(), key.2);
-    let (places, wall) = wall_of(setup, session, whose, must)?;
+    let grounds: Vec<PathBuf> = key.3.iter().cloned().collect();
+    let (places, wall) = wall_of(setup, session, whose, must, &grounds)?;
     let name = TreeName::of_ground(session);
     let argv = vec![setup.exe.to_string_lossy().into_owned(), "ground".to_owned()];
     let plan = TreePlan {
@@ -311,6 +330,7 @@ fn wall_of(
     session: SessionId,
     whose: &str,
     must: bool,
+    grounds: &[PathBuf],
 ) -> Result<(WorkerPlaces, SessionWall), ProcessError> {
     let data = setup
         .data
@@ -318,7 +338,7 @@ fn wall_of(
         .map_err(|why| ProcessError::Failed(format!("the data directory: {why}")))?;
     let worktrees = data.join("worktrees");
     let of = WalledSession { session, whose, directory: &worktrees, must };
-    let (own, wall) = setup.wall.around_ground(&of, &setup.locks)?;
+    let (own, wall) = setup.wall.around_ground(&of, &setup.locks, grounds)?;
     Ok((WorkerPlaces { data, own }, wall))
 }
 

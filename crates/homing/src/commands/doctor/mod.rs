@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use processes::wall::ProbeResult;
+use processes::wall::{ProbeResult, WallProof};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use store::{AuditLog, ChainHead, People, chain};
@@ -25,6 +25,7 @@ use crate::remote::{Remote, ServerLocation};
 use crate::roster::scripted;
 use crate::screen::{Screen, TextStyle};
 use crate::seal::FileSeal;
+use crate::wall::WallFor;
 use crate::wiring::cannot_open;
 use crate::{system, time};
 
@@ -489,14 +490,36 @@ async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<
         // Nothing is there to be hidden yet; the machine can be tried all the same.
         false => (&scratch.dir, std::process::id().cast_signed()),
     };
-    let proof = match crate::wall::prove(config, data, server).await {
-        Ok(proof) => proof,
-        Err(error) => {
-            return vec![Finding::fail(check, format!("{error:#}"), "mend [wall] in the configuration")];
+    let (mut findings, mut is_proved) = (Vec::new(), true);
+    for whom in crate::wall::walls(config) {
+        match crate::wall::prove(config, data, server, *whom).await {
+            Ok(proof) => {
+                is_proved &= proof.proved;
+                findings.extend(wall_findings(*whom, &proof, remedy));
+            }
+            Err(error) => {
+                return vec![Finding::fail(check, format!("{error:#}"), "mend [wall] in the configuration")];
+            }
         }
+    }
+    findings.push(match is_proved {
+        true => Finding::ok(check, "proved: agents cannot reach what is the server's"),
+        false => {
+            Finding::warn(check, "NOT proved: whoever may prompt can reach what is the server's", remedy)
+        }
+    });
+    findings
+}
+
+/// The findings about the wall of one layout.
+fn wall_findings(whom: WallFor, proof: &WallProof, remedy: &'static str) -> Vec<Finding> {
+    let check = "wall";
+    let whose = match whom {
+        WallFor::One => "",
+        WallFor::Team => "for a team: ",
     };
     let one = |tried: &ProbeResult| {
-        let detail = format!("an agent tries to {}: {}", tried.what, tried.seen);
+        let detail = format!("{whose}an agent tries to {}: {}", tried.what, tried.seen);
         if tried.held { Finding::ok(check, detail) } else { Finding::warn(check, detail, remedy) }
     };
     let lack = |lack: &String| match proof.proved {
@@ -504,14 +527,16 @@ async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<
         true => Finding::ok(check, lack.clone()),
         false => Finding::warn(check, lack.clone(), remedy),
     };
-    let mut findings: Vec<Finding> = proof.lacks.iter().map(lack).collect();
+    let layout = match proof.listed.is_empty() {
+        true => format!("{whose}agents see everything but what is hidden"),
+        false => format!(
+            "{whose}agents see their own, a /tmp that goes with them, and what is listed: {}",
+            proof.listed.join(", ")
+        ),
+    };
+    let mut findings = vec![Finding::ok(check, layout)];
+    findings.extend(proof.lacks.iter().map(lack));
     findings.extend(proof.tried.iter().map(one));
-    findings.push(match proof.proved {
-        true => Finding::ok(check, "proved: agents cannot reach what is the server's"),
-        false => {
-            Finding::warn(check, "NOT proved: whoever may prompt can reach what is the server's", remedy)
-        }
-    });
     findings
 }
 

@@ -1,0 +1,76 @@
+//! The list of what is there for all agents, as the configuration has it: held once, when the server starts.
+
+use std::path::{Path, PathBuf};
+
+use processes::wall::{ListedAccess, ListedPaths};
+
+use super::path_of;
+use crate::config::Config;
+use crate::config::agents::{AgentTable, Enabled, Home};
+use crate::exit::CliError;
+use crate::roster::{self, HOME_BOUND};
+use crate::system;
+
+/// The variable that says where the scripted agent keeps its log.
+const AGENT_LOG: &str = "HOMING_SCRIPTED_LOG";
+
+/// The system, the programs of the agents, the homes that they may have, and what `[wall]` allows. `homes` are those of people who
+/// have a user of their own.
+pub(super) fn of(config: &Config, data: &Path, homes: Vec<PathBuf>) -> Result<ListedPaths, CliError> {
+    let mut all = ListedPaths::system();
+    for (key, paths, access) in [
+        ("allow", &config.wall.allow, ListedAccess::Write),
+        ("allow_read", &config.wall.allow_read, ListedAccess::Read),
+    ] {
+        for path in paths {
+            all.add(path_of(key, path)?, access);
+        }
+    }
+    homes.iter().for_each(|home| all.add_home(home));
+    // Whatever is around one of these is listed by nobody's name but its own.
+    let around: Vec<PathBuf> = homes.into_iter().chain([system::home(), data.to_path_buf()]).collect();
+    if let Ok(exe) = system::exe().and_then(|exe| exe.canonicalize()) {
+        all.add(exe, ListedAccess::Read);
+    }
+    if let Ok(path) = std::env::var("PATH") {
+        all.add_search_path(&path, &around);
+    }
+    for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
+        add_agent(&mut all, name, table, data, &around);
+    }
+    add_log(&mut all);
+    Ok(all)
+}
+
+fn add_agent(all: &mut ListedPaths, name: &str, table: &AgentTable, data: &Path, around: &[PathBuf]) {
+    if table.home != Home::Session {
+        all.add_home(roster::home(name, &table.home, data));
+    }
+    // One that leads nowhere stops the start elsewhere, with its name.
+    let env = roster::environment(table).unwrap_or_default();
+    let program = if table.program.is_empty() { name } else { &table.program };
+    for (name, value) in &env {
+        match name.as_str() {
+            "PATH" => {
+                all.add_search_path(value, around);
+                let places = std::env::split_paths(value).map(|place| place.join(program));
+                places.filter(|path| path.is_file()).take(1).for_each(|path| all.add_program(&path, around));
+            }
+            // It has a place of its own for what does not stay.
+            "TMPDIR" => {}
+            name if HOME_BOUND.contains(&name) => all.add_named(value, ListedAccess::Write, around),
+            _ => all.add_named(value, ListedAccess::Read, around),
+        }
+    }
+    if Path::new(program).is_absolute() {
+        all.add_program(Path::new(program), around);
+    }
+}
+
+/// The scripted agent adds to its log, which has to be there for that.
+fn add_log(all: &mut ListedPaths) {
+    let Some(log) = std::env::var_os(AGENT_LOG).map(PathBuf::from) else { return };
+    if std::fs::OpenOptions::new().create(true).append(true).open(&log).is_ok() {
+        all.add(log, ListedAccess::Write);
+    }
+}

@@ -1,0 +1,158 @@
+//! A team's agents see what is listed, and nothing else: the real binary, real git, and the scripted agent with a shell.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use testkit::{Homing, Setup};
+
+use crate::yard::{Yard, git};
+use crate::{setup, text};
+
+const CANARY: &str = "canary-7d20b4";
+
+/// The words of a shell in a session of that directory.
+#[track_caller]
+fn shell(homing: &Homing, directory: &Path, command: &str) -> String {
+    let to = json!({ "new": { "directory": directory } });
+    homing.http().converse(&to, &format!("!run {command}; echo over"))
+}
+
+/// Somebody else can come in from now on.
+#[track_caller]
+fn become_a_team(homing: &Homing) {
+    homing.run(&["user", "add", "bob"]).expect(0);
+}
+
+/// A project, another one beside it with a secret in it, and something that is shared.
+#[track_caller]
+fn projects(homing: &Homing) -> [std::path::PathBuf; 3] {
+    ["own", "other", "shared"].map(|name| {
+        let directory = homing.place().canonicalize().unwrap().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("file"), format!("{CANARY} {name}\n")).unwrap();
+        directory
+    })
+}
+
+#[test]
+fn a_teams_agent_sees_its_own_directory_and_no_other() {
+    let homing = setup().start();
+    let [own, other, _] = projects(&homing);
+    let look = format!("cat file {0}/file; ls {0}; stat {0} | grep -c Size; echo x > made", other.display());
+    let said = shell(&homing, &own, &look);
+    assert!(said.contains("canary-7d20b4 own") && said.contains("canary-7d20b4 other"), "alone: {said}");
+    become_a_team(&homing);
+    let said = shell(&homing, &own, &look);
+    assert!(said.contains("canary-7d20b4 own") && said.contains("over"), "{said}");
+    assert!(!said.contains("canary-7d20b4 other") && said.contains("\n0\n"), "{said}");
+    for way in [
+        format!("cat ../other/file /proc/self/root{}/file", other.display()),
+        format!("ln -s {} link; cat link/file; rm link", other.display()),
+        format!("unshare -Urm sh -c 'umount -l /; cat {}/file'", other.display()),
+        format!("grep -rs {CANARY} /srv /mnt /media /home {} | grep -v '/own/'", homing.root().display()),
+        format!(
+            "find / -path /proc -prune -o -path /sys -prune -o -name 'other' -print 2>/dev/null | grep {}",
+            homing.place().display()
+        ),
+    ] {
+        let said = shell(&homing, &own, &way);
+        assert!(
+            said.contains("over") && !said.contains(CANARY) && !said.contains("/other\n"),
+            "{way}: {said}"
+        );
+    }
+}
+
+#[test]
+fn what_the_configuration_allows_is_in_the_list_and_another_layout_has_none() {
+    let mut homing = setup().start();
+    let [own, other, shared] = projects(&homing);
+    become_a_team(&homing);
+    let look = format!(
+        "cat {0}/file {1}/file; echo x > {1}/made; echo x > {0}/made",
+        other.display(),
+        shared.display()
+    );
+    assert!(!shell(&homing, &own, &look).contains(CANARY));
+    let restart_with = |homing: &mut Homing, config: &str| {
+        homing.terminate();
+        fs::write(homing.data().join("homing.toml"), config).unwrap();
+        homing.restart();
+    };
+    let lists = format!("[wall]\nallow = [{other:?}]\nallow_read = [{shared:?}]\n");
+    restart_with(&mut homing, &lists);
+    let said = shell(&homing, &own, &look);
+    assert!(said.contains("canary-7d20b4 other") && said.contains("canary-7d20b4 shared"), "{said}");
+    assert!(other.join("made").exists() && !shared.join("made").exists(), "{said}");
+    restart_with(&mut homing, "[wall]\nlayout = \"hide\"\n");
+    assert!(shell(&homing, &own, &look).contains("canary-7d20b4 other"));
+    homing.terminate();
+    for config in ["[wall]\nallow = [\"/\"]\n", "[wall]\nallow_read = [\"here\"]\n"] {
+        fs::write(homing.data().join("homing.toml"), config).unwrap();
+        let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
+        said.expect(2);
+        assert!(said.err.contains("wall.allow") && said.err.contains("hint:"), "{}", said.err);
+    }
+}
+
+/// Everything that is done with a worktree, with an agent and a ground worker that see what is listed.
+#[test]
+fn a_worktree_lives_behind_a_list() {
+    let yard = Yard::of(Setup::new(crate::EXE));
+    become_a_team(&yard.homing);
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let said = yard.ask(
+        "!run echo made > made.txt; echo changed >> kept.txt; git add -A && \
+         git -c user.name=a -c user.email=a@b commit -q -m inside && git log -1 --format=%s; git status --short | wc -l; \
+         ls $(dirname $PWD) | wc -l; echo over",
+    );
+    assert!(said.contains("inside\n0\n1\nover"), "{said}");
+    let root = std::path::PathBuf::from(text(&yard.now(), "directory"));
+    assert_eq!(git(&root, &["log", "-1", "--format=%s"]), "inside");
+    let said = yard.ask("!run echo more >> kept.txt; echo new > new.txt");
+    assert!(!said.contains("fatal"), "{said}");
+    let diff = yard.homing.run(&["diff"]);
+    assert!(diff.expect(0).contains("+more") && diff.out.contains("new.txt"), "{}", diff.out);
+    yard.homing.run(&["undo", "3", "--all"]).expect(0);
+    assert!(
+        !root.join("new.txt").exists()
+            && !fs::read_to_string(root.join("kept.txt")).unwrap().contains("more")
+    );
+    yard.homing.run(&["redo", "3"]).expect(0);
+    assert!(root.join("new.txt").exists());
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    yard.homing.run(&["worktree", "rm", "blue"]).expect(0);
+    assert!(!root.exists());
+    yard.homing.run(&["worktree", "restore", "blue"]).expect(0);
+    assert!(root.join("new.txt").exists());
+}
+
+/// In the person's own working tree, from a directory below its root.
+#[test]
+fn a_directory_below_the_root_of_a_working_tree_has_all_of_it() {
+    let yard = Yard::of(Setup::new(crate::EXE));
+    become_a_team(&yard.homing);
+    fs::create_dir(yard.place.join("below")).unwrap();
+    let said = shell(
+        &yard.homing,
+        &yard.place.join("below"),
+        "git log -1 --format=%s; echo x > ../beside; git status --short",
+    );
+    assert!(said.contains("first") && said.contains("beside"), "{said}");
+}
+
+#[test]
+fn doctor_says_what_is_listed() {
+    let homing = setup().start();
+    let said = homing.run(&["doctor"]);
+    for part in [
+        "agents see everything but what is hidden",
+        "for a team: agents see their own, a /tmp that goes with them, and what is listed: ",
+        "/usr (to read)",
+        "for a team: an agent tries to see what is listed nowhere: cannot",
+        "proved: agents cannot reach",
+    ] {
+        assert!(said.expect(0).contains(part), "no {part:?} in {}", said.out);
+    }
+}

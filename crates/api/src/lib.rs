@@ -70,8 +70,8 @@ pub use org::{MadeOrg, NewOrg, NewOwner, Org, OrgChange, OrgSettings};
 pub use outbox::{OutboxQuery, Outgoing, OutgoingState};
 pub use page::{FactsQuery, Page, PageQuery};
 pub use person::{
-    AddedPerson, Bound, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery, Person,
-    PersonChange, Right, Role, Who,
+    AddedPerson, Bound, DiskUse, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery,
+    Person, PersonChange, Right, Role, Who,
 };
 pub use problem::{Code, Invalid, Problem, TouchedSince, UnsureChanges};
 pub use queue::{Order, Queue, Queued};

@@ -78,6 +78,18 @@ pub struct Me {
     /// The one session and turn that this credential is for, if it is for one only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
+    /// The room that their sessions take on the server's disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskUse>,
+}
+
+/// The room that somebody's sessions take, and the bounds on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskUse {
+    /// Bytes of what was said and printed, with the rows that go along.
+    pub words_bytes: u64,
+    /// The most that there may be: `limits.words_bytes_per_person_max`.
+    pub words_bytes_max: u64,
 }
 
 /// The one turn that a credential is for.

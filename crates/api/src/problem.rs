@@ -275,6 +275,9 @@ codes! {
     /// The org has too many open sessions.
     TooManyOrgSessions = "too_many_org_sessions", 429, "the org has too many open sessions",
         "end some that you do not need, or ask an admin to raise the limit";
+    /// Something takes more room on the disk than one person may have.
+    TooMuchOnDisk = "too_much_on_disk", 429, "too much on the disk",
+        "make room where the detail says, or ask whoever runs the server to raise the bound that it names";
     /// The org has too many rules.
     TooManyRules = "too_many_rules", 429, "too many rules", "remove some that nobody needs: GET /api/v1/approvals/rules";
     /// Too many requests in a short time.

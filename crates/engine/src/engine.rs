@@ -83,6 +83,8 @@ pub struct Limits {
     pub org_awake_max: u32,
     /// Messages of one session that may be unfinished.
     pub pending_max: u32,
+    /// The room that words in the sessions of one person may take on the disk.
+    pub words_bytes_per_person_max: u64,
     /// The time for which a verb waits for the keeper's verdict.
     pub verdict_wait: Duration,
     /// The longest that a stopped agent may take to go by itself.
@@ -134,6 +136,7 @@ impl Default for Limits {
             awake_max: 16,
             org_awake_max: 256,
             pending_max: 1_000,
+            words_bytes_per_person_max: 4 * 1024 * 1024 * 1024,
             verdict_wait: Duration::from_secs(5),
             stop_grace_ms: 2_000,
             words_ms_max: 250,

@@ -45,6 +45,9 @@ pub enum WayInError {
     /// The org has too many open sessions.
     #[error("your org already has {limit} open sessions: end some, or let the machine's owner allow more")]
     OrgTooManyOpen { limit: u32 },
+    /// The words in somebody's sessions take too much room.
+    #[error("{}", too_many_words(*used, *limit))]
+    TooManyWords { used: u64, limit: u64 },
     /// Others may answer this question.
     #[error("only {who} may answer this, as rule {rule} says; whoever manages the session can say no")]
     NotYoursToAnswer { who: String, rule: RuleId },
@@ -299,6 +302,7 @@ impl WayInError {
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyOpen { .. } => "too_many_open_sessions",
             Self::OrgTooManyOpen { .. } => "too_many_org_sessions",
+            Self::TooManyWords { .. } => "too_much_on_disk",
             Self::AnsweredBefore(_) => "too_late",
             Self::NotYoursToAnswer { .. } => "not_yours_to_answer",
             Self::UnfitAnswer { .. } => "unfit_answer",
@@ -330,6 +334,7 @@ impl WayInError {
             Rejection::QueueFull { limit } => Self::QueueFull { limit },
             Rejection::TooManyOpen { limit } => Self::TooManyOpen { limit },
             Rejection::OrgTooManyOpen { limit } => Self::OrgTooManyOpen { limit },
+            Rejection::TooManyWords { used, limit } => Self::TooManyWords { used, limit },
             Rejection::AlreadyHere { session } => Self::AlreadyImported { session },
             Rejection::Changed => ConflictError::Changed.into(),
             Rejection::TooLate => ConflictError::TooLate.into(),
@@ -407,6 +412,25 @@ impl WorktreeError {
     }
 }
 
+/// The sentence about words that take too much room: which bound it is, and what can be done.
+pub(crate) fn too_many_words(used: u64, limit: u64) -> String {
+    format!(
+        "what is said and printed in the sessions of this session's owner takes {} on the disk, and \
+         limits.words_bytes_per_person_max allows {}: whoever runs the server can allow more",
+        amount(used),
+        amount(limit)
+    )
+}
+
+/// A number of bytes for people, in the units of the configuration.
+pub(crate) fn amount(bytes: u64) -> String {
+    match bytes {
+        0x4000_0000.. => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+        0x10_0000.. => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 /// A chore is asked for through the way in.
 impl From<WayInError> for WorktreeError {
     fn from(refused: WayInError) -> Self {
@@ -423,6 +447,7 @@ impl From<WayInError> for WorktreeError {
             | WayInError::QueueFull { .. }
             | WayInError::TooManyOpen { .. }
             | WayInError::OrgTooManyOpen { .. }
+            | WayInError::TooManyWords { .. }
             | WayInError::NotYoursToAnswer { .. }
             | WayInError::UnfitAnswer { .. }
             | WayInError::AnsweredBefore(_)

@@ -144,6 +144,7 @@ impl WayIn {
             reply: inbound.reply.clone(),
             trail: self.ports.trail("say", &inbound.trace),
             pending_max: self.ports.limits.pending_max,
+            words_bytes_max: self.ports.limits.words_bytes_per_person_max,
             schemes: inbound.trace.schemes,
         }
     }
@@ -203,7 +204,9 @@ impl WayIn {
             Err(refused) => return self.session_made_before(by, key, refused).await,
         };
         let (past, subject, trail) = (None, None, self.ports.trail("make", trace));
-        self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await
+        let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
+        let schemes = trace.schemes;
+        self.create(by, Create { session, past, words_bytes_max, subject, key, trail, schemes }).await
     }
 
     /// A session that cannot be made any more may have been made before, by this very wish.
@@ -375,7 +378,9 @@ impl WayIn {
             return self.asked_before(by, key, refused).await;
         }
         let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(wanted), trace));
-        Ok(Wanted::New(Box::new(NewRequest { id, request, resolved, words, key, trail })))
+        let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
+        let new = NewRequest { id, request, resolved, words, words_bytes_max, key, trail };
+        Ok(Wanted::New(Box::new(new)))
     }
 
     /// The request with what has to be looked up for it. Nobody looks at anything for whoever may not ask.

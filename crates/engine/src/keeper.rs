@@ -18,11 +18,13 @@ mod registry;
 use crate::Engine;
 use crate::cluster::Happened;
 use crate::errand::ErrandOutput;
+use crate::errors::too_many_words;
 use crate::roster::ToldHashes;
+use crate::story::Story;
 use crate::turn::RunnerOutput;
 use agent::Agent;
 use chores::ChoreSlot;
-use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
+use kernel::{Claim, Failure, MessageId, Number, PersonId, Report, Session, SessionId, Slot, Term};
 use outside::{Outside, OutsideOutput};
 use plan::{ChoreRow, Plan, StepInput};
 pub(crate) use registry::{Confirmation, Keepers, Keepership};
@@ -360,9 +362,27 @@ impl Keeper {
                 }
                 Appending::Revoked(message) if news.revoked.contains(&message) => {}
                 Appending::Revoked(message) => news.revoked.push(message),
+                Appending::TooManyWords { used } => self.cut_off(&mut news, used),
             }
         }
         Err(Stop::Moved)
+    }
+
+    /// The owner of the session has no room left for what the agent says: none of it is written down from here on, and the
+    /// turn fails with the reason.
+    fn cut_off(&mut self, news: &mut StepInput, used: u64) {
+        let why = too_many_words(used, self.engine.limits().words_bytes_per_person_max);
+        news.stories.clear();
+        let Some(attempt) = self.outside.attempt_mut() else { return };
+        attempt.cut_off(why.clone());
+        let Some((fence, last)) = news.reports.iter_mut().find(|(_, report)| plan::is_last(report)) else {
+            return; // Its runner is told, and reports that.
+        };
+        // An answer of which a part is missing is none.
+        if let Report::Finished { .. } = last {
+            *last = Report::Failed(Failure::Refused);
+        }
+        news.stories.push(Story::Notice { text: &why }.entry(fence.turn));
     }
 
     /// While nothing can be written, a turn that runs is not given up: the agent waits with us. Nor is a chore.

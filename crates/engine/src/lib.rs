@@ -82,10 +82,10 @@ pub use worktrees::{CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, Work
 
 // What views are made of, so that doors need not know the store.
 pub use store::{
-    Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Gauges, GrantRow,
-    GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow, OrgRow, OrgSettings, Outgoing,
-    OutgoingKind, OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect,
-    RuleRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView, Which,
+    Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, DiskTotals,
+    DiskUse, Gauges, GrantRow, GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow, OrgRow,
+    OrgSettings, Outgoing, OutgoingKind, OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState,
+    Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn};

@@ -41,6 +41,8 @@ pub(crate) enum Order {
     },
     /// The attempt is over before it has begun, for this reason; another one may do.
     GiveUp(&'static str),
+    /// The attempt is over for this reason, and no other one would do.
+    Refuse(String),
     Stop,
 }
 
@@ -75,6 +77,7 @@ pub(crate) struct AttemptOptions {
 enum EndOrdered {
     No,
     GiveUp,
+    Refuse,
     Stop,
 }
 
@@ -206,6 +209,13 @@ impl Runner {
     pub(crate) fn give_up(&mut self, why: &'static str) {
         if self.end == EndOrdered::No && self.orders.try_send(Order::GiveUp(why)).is_ok() {
             self.end = EndOrdered::GiveUp;
+        }
+    }
+
+    /// Ends the attempt, which has failed for this reason.
+    pub(crate) fn refuse(&mut self, why: String) {
+        if self.end < EndOrdered::Refuse && self.orders.try_send(Order::Refuse(why)).is_ok() {
+            self.end = EndOrdered::Refuse;
         }
     }
 
@@ -387,6 +397,9 @@ impl RunnerTask {
             Order::Answer { question, answer } => running.answer(&question, answer_of(answer)).await,
             Order::GiveUp(why) => {
                 return End::Broken(Trouble::transient(why), running.stop(grace_ms).await);
+            }
+            Order::Refuse(why) => {
+                return End::Broken(Trouble::refused(why), running.stop(grace_ms).await);
             }
             Order::Stop => return End::Stopped(running.stop(grace_ms).await),
         };

@@ -16,8 +16,8 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, Head, NodeRow, QueuedRow, ReceiptRow, ReceiptState, Seer, SessionRow, SessionsQuery,
-    StoreError, StoredEntry, Which,
+    BindingRow, DiskTotals, Head, NodeRow, QueuedRow, ReceiptRow, ReceiptState, Seer, SessionRow,
+    SessionsQuery, StoreError, StoredEntry, Which,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -351,6 +351,12 @@ impl Views {
             Principal { is_host: false, .. } => Err(AccessError::NeedsRole(Role::Owner)),
             Principal { .. } => Ok(()),
         }
+    }
+
+    /// The room that everybody's words take, for the figures.
+    pub async fn disk_totals(&self, by: &Principal) -> Result<DiskTotals, ViewError> {
+        self.may_see_figures(by)?;
+        Ok(self.ports.store.disk_totals().await?)
     }
 
     /// Every node.

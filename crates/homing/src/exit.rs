@@ -238,6 +238,7 @@ fn hint(code: Code) -> Option<&'static str> {
             "to go on: homing send --session SESSION \"Go on. What you asked for is allowed once.\""
         }
         Code::TooManyOpenSessions => "`homing end SESSION` ends one that you do not need",
+        Code::TooMuchOnDisk => "`homing whoami` says how much it is, and how much there may be",
         Code::QueueFull => "`homing queue` shows what waits; `homing queue withdraw MESSAGE` takes one back",
         _ => return None,
     })

@@ -25,7 +25,8 @@ problems! {
     ExportProblems = [NotFound, RightMissing];
     ImportProblems = [TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadExport, UnknownVersion, AlreadyImported, UnknownAgent,
         BadDirectory, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
-        TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+        TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk,
+        DiskFull, Unclear];
 }
 
 /// Take a conversation along as a file

@@ -25,10 +25,13 @@ problems! {
     responses((status = 200, description = "Whose it is, and what it is good for.", body = Me), MeProblems),
 )]
 pub(crate) async fn me(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Me>> {
-    Ok(Json(me_form(door.engine.people().me(&caller.by).await?)))
+    let me = door.engine.people().me(&caller.by).await?;
+    let (disk, words_bytes_max) = door.engine.people().disk_use(&caller.by).await?;
+    let disk = api::DiskUse { words_bytes: disk.words_bytes, words_bytes_max };
+    Ok(Json(me_form(me, disk)))
 }
 
-fn me_form(MeView { person, org, principal }: MeView) -> Me {
+fn me_form(MeView { person, org, principal }: MeView, disk: api::DiskUse) -> Me {
     let bound =
         principal.bound.map(|(session, turn)| api::Bound { session: session.to_string(), turn: turn.0 });
     Me {
@@ -45,6 +48,7 @@ fn me_form(MeView { person, org, principal }: MeView) -> Me {
         roots: principal.roots,
         rights: principal.rights.iter().map(right_form).collect(),
         bound,
+        disk: Some(disk),
     }
 }
 

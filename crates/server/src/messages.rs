@@ -16,11 +16,12 @@ use std::time::Duration;
 problems! {
     SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
         NotFound, NotAllowed, AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere,
-        SessionEnded, IdempotencyConflict, OtherScope, QueueFull, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+        SessionEnded, IdempotencyConflict, OtherScope, QueueFull, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk,
+        DiskFull, Unclear];
     ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
         RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, ScopeChanging,
-        BadDirectory, WorktreeTrouble, DiskFull, Unclear];
+        BadDirectory, WorktreeTrouble, TooMuchOnDisk, DiskFull, Unclear];
     VerbProblems = [Invalid, NotFound, NotAllowed, RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }

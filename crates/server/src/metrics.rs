@@ -1,6 +1,7 @@
 //! Figures about the door and what is behind it. No globals: they live and die with the door.
 
 use crate::door::HttpDoor;
+use engine::DiskTotals;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -40,6 +41,8 @@ struct Gauges {
     body_bytes: Gauge,
     bodies_refused: Gauge,
     ground_workers: Gauge,
+    words_bytes: Gauge,
+    words_bytes_top: Gauge,
     commits: Gauge,
     changes: Gauge,
     fenced: Gauge,
@@ -72,6 +75,8 @@ impl Metrics {
             ("http_body_bytes", "Bytes of bodies that are held right now", &now.body_bytes),
             ("http_bodies_refused", "Bodies for which there was no room", &now.bodies_refused),
             ("ground_workers", "Processes that look at directories right now", &now.ground_workers),
+            ("disk_words_bytes", "Room that words take on the disk", &now.words_bytes),
+            ("disk_words_bytes_top", "The same of the person who has the most", &now.words_bytes_top),
             ("store_commits", "Commits that reached the disk since the start", &now.commits),
             ("store_changes", "Changes in those commits", &now.changes),
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
@@ -92,7 +97,7 @@ impl Metrics {
     }
 
     /// All figures, as text.
-    pub(crate) fn text(&self, door: &HttpDoor) -> String {
+    pub(crate) fn text(&self, door: &HttpDoor, disk: DiskTotals) -> String {
         let store = door.engine.gauges();
         self.now.memory.set(resident_bytes());
         self.now.kept.set(small(door.engine.kept() as u64));
@@ -105,6 +110,8 @@ impl Metrics {
         self.now.body_bytes.set(small(door.bodies.count() as u64));
         self.now.bodies_refused.set(small(door.bodies.refused()));
         self.now.ground_workers.set(small(door.engine.worktrees().workers() as u64));
+        self.now.words_bytes.set(small(disk.words_bytes));
+        self.now.words_bytes_top.set(small(disk.words_bytes_top));
         self.now.commits.set(small(store.commits));
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));

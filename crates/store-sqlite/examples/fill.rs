@@ -130,6 +130,7 @@ impl Filler {
             key: None,
             trail: Trail { verb: "say", door: "bench", correlation: String::new(), address: None, at },
             pending_max: 1,
+            words_bytes_max: u64::MAX,
             schemes: &[],
         };
         let accepted = self.store.accept(Arc::new(self.owner.clone()), wish).await.expect("the store works");
@@ -193,6 +194,7 @@ impl<'a> Log<'a> {
             awake: self.state.is_awake(),
             rules: vec![],
             own_acts: vec![],
+            words_bytes_max: None,
         };
         match self.filler.store.append(append).await.expect("the store works") {
             Appending::Done(at) => self.written = at,

@@ -187,6 +187,7 @@ impl House {
             key: Some(Key { verb: "say", key: format!("key {number}"), hash: [7; 32], expires }),
             trail: trail("say"),
             pending_max: u32::MAX,
+            words_bytes_max: u64::MAX,
             schemes: &[],
         }
     }

@@ -218,6 +218,7 @@ async fn accept(store: &SqliteStore, number: u64) {
             at: Moment(number),
         },
         pending_max: u32::MAX,
+        words_bytes_max: u64::MAX,
         schemes: &[],
     };
     let new = if number == 0 {

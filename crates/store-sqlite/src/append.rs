@@ -47,7 +47,7 @@ fn refuses(tx: &SqliteTx, kept: &StoredSession, append: &Append) -> Result<Optio
             return Ok(Some(Appending::Claimed(claim.clone())));
         }
     }
-    Ok(None)
+    Ok(append.over_words(kept.owner_words_bytes))
 }
 
 fn has_undrained(tx: &SqliteTx, append: &Append) -> Result<bool, SqliteError> {
@@ -94,6 +94,7 @@ pub(crate) fn write_past(
         awake: false,
         rules: Vec::new(),
         own_acts: Vec::new(),
+        words_bytes_max: None,
     };
     write(tx, &kept, &append).map(drop)
 }
@@ -125,8 +126,9 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
         let row = params![append.session.stored(), int(*drained)];
         tx.run("DELETE FROM inbox WHERE session = ?1 AND number = ?2", row)?;
     }
+    let mut words_bytes = int(append.words_bytes());
     for (request, verdict) in &append.verdicts {
-        judge(tx, kept.sid, request.stored(), verdict)?;
+        words_bytes -= judge(tx, kept.sid, request.stored(), verdict)?;
     }
     for reply in &append.replies {
         post(tx, kept.sid, reply, append.facts.last().map_or(Moment(0), |fact| fact.at))?;
@@ -134,7 +136,10 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
     // Whoever is over holds nothing, whatever it says.
     let over = kept.ended.is_some() || pending.ended;
     hold(tx, kept.sid, if over { &[] } else { &append.claims })?;
-    note(tx, kept, append, &pending, number)?;
+    note(tx, kept, append, &pending, (number, words_bytes))?;
+    if words_bytes != 0 {
+        tx.count_owners_words(kept.sid, words_bytes)?;
+    }
     for row in AuditRow::own_acts(kept.org, append) {
         tx.write_down(&row)?;
     }
@@ -175,27 +180,27 @@ fn write_story(
     Ok(body)
 }
 
-/// A refused edit's words go; a granted one's become the message's.
-fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Result<(), SqliteError> {
+/// A refused edit's words go; a granted one's become the message's. Answers the room that the words took which went.
+fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Result<i64, SqliteError> {
     let mut query = tx.db().prepare_cached("SELECT message, body FROM requests WHERE id = ?1")?;
     let edit: Option<(Option<[u8; 16]>, Option<i64>)> =
         query.query_row([request], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    match edit {
+    let freed = match edit {
         Some((Some(message), Some(body))) if *verdict == Verdict::Done => {
             let mut query = tx.db().prepare_cached("SELECT body FROM messages WHERE id = ?1")?;
             let old: Option<Option<i64>> = query.query_row([message], |row| row.get(0)).optional()?;
             tx.run("UPDATE messages SET body = ?2 WHERE id = ?1", params![message, body])?;
-            tx.forget_words(old.flatten())?;
+            tx.forget_words(old.flatten())?
         }
         Some((_, body)) => tx.forget_words(body)?,
-        None => {}
-    }
+        None => 0,
+    };
     tx.run(
         "INSERT INTO requests (id, sid, verdict) VALUES (?1, ?2, ?3)
          ON CONFLICT (id) DO UPDATE SET verdict = excluded.verdict, body = NULL",
         params![request, sid, record::verdict_text(verdict)],
-    )
-    .map(drop)
+    )?;
+    Ok(freed)
 }
 
 fn post(tx: &SqliteTx, sid: Sid, reply: &NewOutgoing, at: Moment) -> Result<(), SqliteError> {
@@ -227,12 +232,13 @@ fn note(
     kept: &StoredSession,
     append: &Append,
     pending: &Pending,
-    number: Number,
+    (number, words_bytes): (Number, i64),
 ) -> Result<(), SqliteError> {
     let place = (!append.facts.is_empty()).then(|| tx.next_place());
     tx.run(
-        "UPDATE sessions SET number = ?2, term = ?3, pending = ?4, place = coalesce(?5, place) WHERE sid = ?1",
-        params![kept.sid, int(number.0), int(append.term.0), pending.count, place],
+        "UPDATE sessions SET number = ?2, term = ?3, pending = ?4, place = coalesce(?5, place),
+            words_bytes = words_bytes + ?6 WHERE sid = ?1",
+        params![kept.sid, int(number.0), int(append.term.0), pending.count, place, words_bytes],
     )?;
     if kept.awake != append.awake {
         tx.run("UPDATE sessions SET awake = ?2 WHERE sid = ?1", params![kept.sid, append.awake])?;

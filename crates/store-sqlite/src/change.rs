@@ -458,6 +458,10 @@ fn set_owner(tx: &SqliteTx, session: SessionId, to: PersonId) -> Read<()> {
         "UPDATE approvals SET owner = ?2 WHERE owner = ?3 AND sid = ?1 AND state = 'open'",
         params![kept.sid, heir, kept.owner],
     )?;
+    for (pid, bytes) in [(kept.owner, -kept.words_bytes), (heir, kept.words_bytes)] {
+        let row = params![pid, bytes];
+        run(tx, "UPDATE persons SET words_bytes = words_bytes + ?2 WHERE pid = ?1", row)?;
+    }
     if kept.ended.is_none() {
         run(tx, "UPDATE persons SET opened = opened - 1 WHERE pid = ?1", params![kept.owner])?;
         run(tx, "UPDATE persons SET opened = opened + 1 WHERE pid = ?1", params![heir])?;

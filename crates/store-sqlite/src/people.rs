@@ -10,8 +10,8 @@ use kernel::people::PersonState;
 use kernel::{Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, Term, authorize};
 use rusqlite::{Connection, Row, ToSql, params};
 use store::{
-    AccountRow, AuditSubject, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount, NewPerson, OrgRow,
-    OrgSettings, PersonRow, Resource, RootRow, Stands, Trail, record,
+    AccountRow, AuditSubject, DiskTotals, DiskUse, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount,
+    NewPerson, OrgRow, OrgSettings, PersonRow, Resource, RootRow, Stands, Trail, record,
 };
 
 /// The columns of somebody, in the order in which `Somebody` reads them.
@@ -102,6 +102,24 @@ pub(crate) fn person(
     person: PersonId,
 ) -> Result<Option<PersonRow>, SqliteError> {
     Ok(of(db, org, person)?.map(|somebody| somebody.row))
+}
+
+/// The room that the words in somebody's sessions take.
+pub(crate) fn disk_use(db: &Connection, org: OrgId, person: PersonId) -> Result<DiskUse, SqliteError> {
+    let mut query = db.prepare_cached("SELECT words_bytes FROM persons WHERE person = ?1 AND org = ?2")?;
+    let mut rows = query.query(params![person.stored(), org.stored()])?;
+    let Some(row) = rows.next()? else { return Ok(DiskUse::default()) };
+    Ok(DiskUse { words_bytes: Columns(row).count(0)? })
+}
+
+/// The same of everybody.
+pub(crate) fn disk_totals(db: &Connection) -> Result<DiskTotals, SqliteError> {
+    let sql = "SELECT coalesce(sum(words_bytes), 0), coalesce(max(words_bytes), 0) FROM persons";
+    let mut query = db.prepare_cached(sql)?;
+    let mut rows = query.query([])?;
+    let row = rows.next()?.ok_or_else(|| SqliteError::Damaged("a sum has no row".to_owned()))?;
+    let row = Columns(row);
+    Ok(DiskTotals { words_bytes: row.count(0)?, words_bytes_top: row.count(1)? })
 }
 
 pub(crate) fn person_named(

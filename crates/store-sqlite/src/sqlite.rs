@@ -307,6 +307,12 @@ impl People for SqliteStore {
     fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
         self.ask_reader(move |db| rules::rules(db, org))
     }
+    fn disk_use(&self, org: OrgId, person: PersonId) -> Reply<'_, DiskUse> {
+        self.ask_reader(move |db| people::disk_use(db, org, person))
+    }
+    fn disk_totals(&self) -> Reply<'_, DiskTotals> {
+        self.ask_reader(people::disk_totals)
+    }
     fn offers(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<OfferRow>> {
         self.ask_reader(move |db| offers::of_person(db, org, person))
     }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use store::plan::CredentialRow;
-use store::{AuditRow, AuditSubject, NodeRow, Trail, record};
+use store::{AuditRow, AuditSubject, NodeRow, Trail, WORDS_ROW_BYTES, record};
 
 /// A person's small number in the file.
 pub(crate) type Pid = i64;
@@ -27,7 +27,7 @@ const RECORDS_MAX: usize = 1_024;
 /// The columns that the writer reads of a session, in the order of `StoredSession`.
 pub(crate) const STORED_SESSION: &str =
     "SELECT s.sid, s.owner, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
-        s.touched_at
+        s.touched_at, s.words_bytes, p.words_bytes
      FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1";
 
 pub(crate) struct SqliteTx {
@@ -77,6 +77,10 @@ pub(crate) struct StoredSession {
     pub(crate) term: Term,
     pub(crate) wake_at: Option<u64>,
     pub(crate) touched_at: Moment,
+    /// The room that its words take.
+    pub(crate) words_bytes: i64,
+    /// The same of all sessions of its owner.
+    pub(crate) owner_words_bytes: u64,
 }
 
 impl SqliteTx {
@@ -325,6 +329,8 @@ impl SqliteTx {
             term: Term(row.count(8)?),
             wake_at: row.count_maybe(9)?,
             touched_at: row.moment(10)?,
+            words_bytes: row.int(11)?,
+            owner_words_bytes: row.count(12)?,
         }))
     }
 
@@ -336,11 +342,29 @@ impl SqliteTx {
         Ok(body)
     }
 
-    pub(crate) fn forget_words(&self, body: Option<i64>) -> Result<(), SqliteError> {
-        match body {
-            Some(body) => self.run("DELETE FROM bodies WHERE body = ?1", [body]).map(drop),
-            None => Ok(()),
-        }
+    /// Forgets words, and says how much room they took.
+    pub(crate) fn forget_words(&self, body: Option<i64>) -> Result<i64, SqliteError> {
+        let Some(body) = body else { return Ok(0) };
+        let mut query =
+            self.db.prepare_cached("DELETE FROM bodies WHERE body = ?1 RETURNING length(words)")?;
+        let bytes: Option<i64> = query.query_row([body], |row| row.get(0)).optional()?;
+        Ok(bytes.map_or(0, |bytes| bytes + int(WORDS_ROW_BYTES)))
+    }
+
+    /// So much more room is taken by the words of this session, which are its owner's; less, if it is negative.
+    pub(crate) fn count_words(&self, sid: Sid, bytes: i64) -> Result<(), SqliteError> {
+        self.run("UPDATE sessions SET words_bytes = words_bytes + ?2 WHERE sid = ?1", params![sid, bytes])?;
+        self.count_owners_words(sid, bytes)
+    }
+
+    /// The owner's part of it, for whoever writes the session's own row anyway.
+    pub(crate) fn count_owners_words(&self, sid: Sid, bytes: i64) -> Result<(), SqliteError> {
+        self.run(
+            "UPDATE persons SET words_bytes = words_bytes + ?2
+             WHERE pid = (SELECT owner FROM sessions WHERE sid = ?1)",
+            params![sid, bytes],
+        )
+        .map(drop)
     }
 
     /// Writes down that somebody did something.

@@ -23,7 +23,7 @@ use store::plan::{
 };
 use store::{
     Accepted, AuditEntry, AuditRow, Create, HashForm, InboxItem, Key, KeyAnswer, NewMessage, NewRequest,
-    OrgSettings, Past, Rebind, SettleByHand, record,
+    OrgSettings, Past, Rebind, SettleByHand, record, words_bytes,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -34,11 +34,11 @@ const KEYS_CLEARED_EVERY: i64 = 16;
 pub(crate) const CLEAR_KEYS: &str = "DELETE FROM keys WHERE (by, verb, key) IN
     (SELECT by, verb, key FROM keys WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
 
-/// A session as plans see it, in the order in which `seen_session` reads it; then its scope, for its agent.
+/// A session as plans see it, in the order in which `seen_session` reads it; then its scope, for its agent, and the words of its owner.
 macro_rules! seen {
     ($from:literal) => {
         concat!(
-            "SELECT s.sid, s.id, p.org, p.person, s.revision, s.ended, s.epoch, s.pending, s.scope FROM ",
+            "SELECT s.sid, s.id, p.org, p.person, s.revision, s.ended, s.epoch, s.pending, s.scope, p.words_bytes FROM ",
             $from
         )
     };
@@ -62,7 +62,7 @@ pub(crate) const OF_MESSAGE: &str =
     JOIN persons p ON p.pid = m.by WHERE m.id = ?1";
 pub(crate) const OF_APPROVAL: &str =
     "SELECT s.id, NULL, a.posed FROM approvals a JOIN sessions s ON s.sid = a.sid WHERE a.id = ?1";
-pub(crate) const ROOM: &str = "SELECT p.opened, o.opened, o.share_new, o.open_max, o.awake_max
+pub(crate) const ROOM: &str = "SELECT p.opened, o.opened, o.share_new, o.open_max, o.awake_max, p.words_bytes
     FROM persons p JOIN orgs o ON o.org = p.org WHERE p.pid = ?1";
 pub(crate) const CREDENTIAL: &str =
     "SELECT made_at, expires, idle_ms_max, last_used, session, turn, pid FROM tokens WHERE token = ?1";
@@ -216,12 +216,13 @@ impl SqliteTx {
             },
         };
         let ended = row.word_maybe(5, record::end_parse)?;
-        Ok((sid, SessionSeen { record, ended, epoch: row.epoch(6)?, pending: row.small(7)? }))
+        let (epoch, pending, words_bytes) = (row.epoch(6)?, row.small(7)?, row.count(9)?);
+        Ok((sid, SessionSeen { record, ended, epoch, pending, words_bytes }))
     }
 
     fn room(&mut self, by: &Principal) -> Result<RoomSeen, SqliteError> {
         let Some(who) = self.who(by.org, by.person)? else {
-            return Ok(RoomSeen { own: 0, all: 0, settings: OrgSettings::default() });
+            return Ok(RoomSeen { own: 0, all: 0, words_bytes: 0, settings: OrgSettings::default() });
         };
         let mut query = self.db().prepare_cached(ROOM)?;
         let mut rows = query.query([who.pid])?;
@@ -232,7 +233,7 @@ impl SqliteTx {
             open_max: row.small_maybe(3)?,
             awake_max: row.small_maybe(4)?,
         };
-        Ok(RoomSeen { own: row.small(0)?, all: row.small(1)?, settings })
+        Ok(RoomSeen { own: row.small(0)?, all: row.small(1)?, words_bytes: row.count(5)?, settings })
     }
 }
 
@@ -437,9 +438,11 @@ impl SqliteTx {
         let Accepted { message, session, created, previous, if_new_ignored, at } = accepted;
         let (sid, who) = (self.sid(session)?, self.person(org, by)?);
         self.run(
-            "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2) WHERE sid = ?1",
-            params![sid, int(at.0)],
+            "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2),
+                words_bytes = words_bytes + ?3 WHERE sid = ?1",
+            params![sid, int(at.0), int(words_bytes(&words))],
         )?;
+        self.count_owners_words(sid, int(words_bytes(&words)))?;
         let item = InboxItem::Say { message, by, delivery, under };
         let seat = UNSEEN_SEAT + put_into_inbox(self, session, at, &item)?;
         let body = self.keep_words(&words)?;
@@ -472,6 +475,7 @@ impl SqliteTx {
         let sid = self.sid(session)?;
         let (message, body) = match (&request, &words) {
             (Request::Edit { message, .. }, Some(words)) => {
+                self.count_words(sid, int(words_bytes(words)))?;
                 (Some(message.stored()), Some(self.keep_words(words)?))
             }
             _ => (None, None),
@@ -500,6 +504,7 @@ impl SqliteTx {
         )?;
         for said in &messages {
             let body = self.keep_words(&said.words)?;
+            self.count_words(sid, int(words_bytes(&said.words)))?;
             self.run(
                 "INSERT INTO messages (id, sid, by, body, created, if_new_ignored, accepted_at, state, pending,
                                        revision, seat, changed_at, delivery)

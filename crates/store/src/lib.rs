@@ -1,7 +1,7 @@
 //! The ports of the store: what we need from a database without naming one.
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
-//! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `chain` the seals of the audit, `record`
+//! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `disk` the room that words take, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
@@ -9,6 +9,7 @@ mod audit;
 pub mod chain;
 pub mod change;
 pub mod conformance;
+mod disk;
 mod log;
 mod memory;
 mod outbox;
@@ -26,6 +27,7 @@ mod wrap;
 pub use audit::*;
 pub use chain::{ChainHead, ChainKey};
 pub use change::{KeyUse, PeopleTx};
+pub use disk::*;
 pub use log::*;
 pub use memory::{MemoryStore, Snapshot};
 pub use outbox::*;

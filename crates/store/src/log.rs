@@ -1,5 +1,6 @@
 //! The rows that a keeper reads and writes: a session's log, its inbox, and one append.
 
+use crate::disk::words_bytes;
 use crate::outbox::NewOutgoing;
 use crate::people::RuleRow;
 use crate::way_in::{Resolved, Verdict};
@@ -92,6 +93,8 @@ pub struct Append {
     pub rules: Vec<RuleRow>,
     /// The acts of the engine itself, for the audit: the verb, and what it was done to.
     pub own_acts: Vec<(&'static str, Option<MessageId>)>,
+    /// The room that the words of the session's owner may take with these; none for what is written in any case.
+    pub words_bytes_max: Option<u64>,
 }
 
 /// A fact to be written.
@@ -111,6 +114,14 @@ impl NewFact {
         match &self.entry {
             Entry::Rule(_) => 0,
             Entry::Story { body, .. } => body.len(),
+        }
+    }
+
+    /// The room that its words take.
+    pub fn words_bytes(&self) -> u64 {
+        match &self.entry {
+            Entry::Rule(_) => 0,
+            Entry::Story { body, .. } => words_bytes(body),
         }
     }
 }
@@ -156,4 +167,6 @@ pub enum Appending {
     Claimed(Claim),
     /// The sender of the message that would have started may no longer say it.
     Revoked(MessageId),
+    /// The words of the session's owner take so much already that there is no room for these.
+    TooManyWords { used: u64 },
 }

@@ -7,6 +7,7 @@
 
 use crate::audit::{AuditKeys, AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
+use crate::disk::{DiskTotals, DiskUse};
 use crate::log::*;
 use crate::outbox::*;
 use crate::outcome::WriteOutcome;
@@ -253,6 +254,12 @@ ports! {
 
         /// The org's rules for what agents ask, in the order in which they were made; also those whose time is over.
         Read fn rules(org: OrgId) -> Vec<RuleRow>;
+
+        /// The room that the words in somebody's sessions take.
+        Read fn disk_use(org: OrgId, person: PersonId) -> DiskUse;
+
+        /// The same of everybody on this machine.
+        Read fn disk_totals() -> DiskTotals;
 
         /// The offers of sessions to or from somebody, in the order in which they were made; also those that have lapsed.
         Read fn offers(org: OrgId, person: PersonId) -> Vec<OfferRow>;

@@ -1,5 +1,6 @@
 //! Everything that doors bring to the store, and what came of it.
 
+use crate::disk::words_bytes;
 use crate::log::NewFact;
 use crate::rows::Import;
 use bytes::Bytes;
@@ -36,6 +37,8 @@ pub struct NewMessage {
     pub trail: Trail,
     /// The most messages of one session that may be unfinished.
     pub pending_max: u32,
+    /// The most room that the words in one person's sessions may take.
+    pub words_bytes_max: u64,
     /// The address schemes of the door that it came through: it uses, binds and answers to no other.
     pub schemes: &'static [Scheme],
 }
@@ -79,6 +82,8 @@ pub struct Create {
     pub session: NewSession,
     /// The past that it brings along from elsewhere.
     pub past: Option<Past>,
+    /// The most room that the words in one person's sessions may take.
+    pub words_bytes_max: u64,
     /// Its source, for the audit of a refusal: the session that is forked, or the name it had elsewhere.
     pub subject: Option<String>,
     /// The same key gets the same session.
@@ -105,6 +110,12 @@ impl Past {
     pub fn bytes(&self) -> usize {
         let said = self.messages.iter().map(|said| said.words.len());
         said.chain(self.facts.iter().map(NewFact::bytes)).sum()
+    }
+
+    /// The room that its words take.
+    pub fn words_bytes(&self) -> u64 {
+        let told = self.facts.iter().map(NewFact::words_bytes);
+        self.messages.iter().map(|said| words_bytes(&said.words)).chain(told).sum()
     }
 }
 
@@ -184,6 +195,8 @@ pub struct NewRequest {
     pub resolved: Resolved,
     /// The words of an edit; opaque here.
     pub words: Option<Bytes>,
+    /// The most room that the words in one person's sessions may take.
+    pub words_bytes_max: u64,
     /// The same key gets the same answer.
     pub key: Option<Key>,
     /// The trail for the audit entry.
@@ -294,6 +307,8 @@ pub enum Rejection {
     TooManyOpen { limit: u32 },
     /// The org has too many open sessions.
     OrgTooManyOpen { limit: u32 },
+    /// The words in the sessions of whose session it is take too much room.
+    TooManyWords { used: u64, limit: u64 },
     /// The conversation that it came with is here already.
     AlreadyHere { session: SessionId },
     /// Somebody was faster.
@@ -336,6 +351,7 @@ impl Rejection {
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyOpen { .. } => "too_many_open_sessions",
             Self::OrgTooManyOpen { .. } => "too_many_org_sessions",
+            Self::TooManyWords { .. } => "too_much_on_disk",
             Self::AlreadyHere { .. } => "already_imported",
             Self::Changed => "changed",
             Self::TooLate => "too_late",

@@ -43,7 +43,9 @@ impl WayIn {
         authorize_new(by, fresh, ()).map_err(denied)?;
         let new = self.forked(session, at, title).await?;
         let (past, subject, trail) = (None, Some(session.to_string()), self.ports.trail("fork", trace));
-        self.create(by, Create { session: new, past, subject, key, trail, schemes: trace.schemes }).await
+        let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
+        let schemes = trace.schemes;
+        self.create(by, Create { session: new, past, words_bytes_max, subject, key, trail, schemes }).await
     }
 
     async fn forked(

@@ -58,8 +58,9 @@ impl WayIn {
         session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
         let past = Some(ImportReplay::new(self, by.person).tell(export, here)?);
         let (subject, trail) = (Some(export.session.to_string()), self.ports.trail("import", trace));
-        let made =
-            self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await?;
+        let (words_bytes_max, schemes) = (self.ports.limits.words_bytes_per_person_max, trace.schemes);
+        let new = Create { session, past, words_bytes_max, subject, key, trail, schemes };
+        let made = self.create(by, new).await?;
         self.ports.cluster.tell(Happened::Facts(made.session, Vec::new()));
         Ok(made)
     }

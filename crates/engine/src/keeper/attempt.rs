@@ -7,7 +7,7 @@ use super::call_back::Written;
 use crate::fanout::LiveWords;
 use crate::story::{Progress, WordKind, Words};
 use crate::turn::{Runner, RunnerOutput};
-use agent::Message;
+use agent::{AgentEvent, Message};
 use kernel::{Fence, MessageId, Origin};
 use std::time::Duration;
 use store::Entry;
@@ -26,6 +26,8 @@ pub(super) struct RunningAttempt {
     preface: Vec<Entry>,
     handover: Handover,
     pub(super) fork: Fork,
+    /// The reason for which nothing that it says is written down any more.
+    cut_off: Option<String>,
 }
 
 /// The state of the message's way to the runner.
@@ -59,11 +61,31 @@ impl RunningAttempt {
     }
 
     pub(super) fn new(runner: Runner, preface: Vec<Entry>, handover: Handover, fork: Fork) -> Self {
-        Self { runner, words: None, parts: 0, progress: Progress::default(), preface, handover, fork }
+        let (words, progress, cut_off) = (None, Progress::default(), None);
+        Self { runner, words, parts: 0, progress, preface, handover, fork, cut_off }
     }
 
     pub(super) fn fence(&self) -> Fence {
         self.runner.fence
+    }
+
+    /// Nothing that it says is written down from here on: it is to end for this reason.
+    pub(super) fn cut_off(&mut self, why: String) {
+        (self.words, self.progress) = (None, Progress::default());
+        self.cut_off = Some(why);
+    }
+
+    pub(super) fn cut_off_why(&self) -> Option<&str> {
+        self.cut_off.as_deref()
+    }
+
+    /// True if this is to be heard: after the cut only what it ended for.
+    pub(super) fn is_heard(&self, output: &RunnerOutput) -> bool {
+        match (&self.cut_off, output) {
+            (Some(why), RunnerOutput::Event(AgentEvent::Notice { text })) => text == why,
+            (Some(_), RunnerOutput::Event(_)) => false,
+            _ => true,
+        }
     }
 
     /// The next output of its runner; none if it has gone without a report. Cancel-safe.

@@ -19,6 +19,9 @@ impl Keeper {
             news.stale.push((fence, kind_of(&output)));
             return Ok(());
         }
+        if !attempt.is_heard(&output) {
+            return Ok(());
+        }
         news.stories.append(&mut attempt.take_preface());
         match output {
             RunnerOutput::Event(event) => self.take_event(event, news).await?,

@@ -240,6 +240,9 @@ impl Keeper {
         if attempt.fork == Fork::GoneOn {
             attempt.runner.give_up(GONE_ON);
         }
+        if let Some(why) = attempt.cut_off_why().map(str::to_owned) {
+            attempt.runner.refuse(why);
+        }
         for (approval, answer) in run.answers {
             attempt.runner.answer(approval, answer);
         }

@@ -167,7 +167,14 @@ impl Keeper {
             awake: plan.after.is_awake(),
             rules: plan.rules.clone(),
             own_acts: plan.own_acts.clone(),
+            words_bytes_max: self.words_bytes_max(),
         })
+    }
+
+    /// The room for what an agent says. Whatever else is told is short, and is needed to understand what happened.
+    fn words_bytes_max(&self) -> Option<u64> {
+        let is_heard = self.outside.attempt().is_some_and(|attempt| attempt.cut_off_why().is_none());
+        is_heard.then(|| self.engine.limits().words_bytes_per_person_max)
     }
 
     /// The claims that the session holds after this, with how many may hold each. One that it holds already stays its own,

@@ -4,7 +4,7 @@ use super::change::may;
 use super::{LinkSecret, check_handle, check_name, email_of};
 use crate::{AccessError, InvalidError, People, PeopleError, Trace};
 use kernel::{Act, OrgAct, PersonId, Principal, Role, authorize_right};
-use store::{NewPerson, OrgRow, PeopleChange, PersonRow};
+use store::{DiskUse, NewPerson, OrgRow, PeopleChange, PersonRow};
 
 /// Somebody to be let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,13 @@ impl People {
     pub async fn me(&self, by: &Principal) -> Result<MeView, PeopleError> {
         authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, "person"))?;
         self.myself(by).await
+    }
+
+    /// The room that the words in the sessions of whoever asks take, and the bound on it.
+    pub async fn disk_use(&self, by: &Principal) -> Result<(DiskUse, u64), PeopleError> {
+        authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, "person"))?;
+        let used = self.ports.store.disk_use(by.org, by.person).await?;
+        Ok((used, self.ports.limits.words_bytes_per_person_max))
     }
 
     /// The stored rows of whoever asks.

@@ -19,6 +19,7 @@ mod scope;
 mod steer;
 mod tireless;
 mod vocabulary;
+mod words;
 mod worktrees;
 mod world;
 

@@ -1,8 +1,9 @@
 //! `homing whoami`: whom the server takes you for, and what your token is good for.
 
 use anyhow::Result;
-use api::Me;
+use api::{DiskUse, Me};
 
+use crate::commands::worktree::size;
 use crate::describe;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
@@ -33,7 +34,16 @@ fn pairs(me: &Me, url: &str) -> Vec<(&'static str, String)> {
         me.bound.as_ref().map(|bound| ("only for", format!("turn {} of {}", bound.turn, bound.session))),
     );
     pairs.push(("password", if me.has_password { "yes" } else { "none; `homing user password`" }.to_owned()));
+    pairs.extend(me.disk.as_ref().map(|disk| ("disk", disk_words(disk))));
     pairs.push(("id", me.person.clone()));
     pairs.push(("server", url.to_owned()));
     pairs
+}
+
+fn disk_words(disk: &DiskUse) -> String {
+    let used = size(disk.words_bytes);
+    match disk.words_bytes_max {
+        u64::MAX => format!("{used} of words and outputs"),
+        most => format!("{used} of words and outputs, of at most {}", size(most)),
+    }
 }

@@ -188,7 +188,7 @@ async fn collect(dry_run: bool, remote: &Remote) -> Result<()> {
 }
 
 /// Bytes, for people.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{} KiB", bytes / 1_024),

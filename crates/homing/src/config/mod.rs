@@ -123,6 +123,7 @@ struct Limits {
     body_bytes_max: Size,
     body_bytes_per_person_max: Size,
     workers_per_person_max: u32,
+    words_bytes_per_person_max: Size,
     open_max: u32,
     org_open_max: u32,
     awake_max: u32,
@@ -394,6 +395,7 @@ impl Config {
             awake_max,
             org_awake_max,
             pending_max,
+            words_bytes_per_person_max: bound(self.limits.words_bytes_per_person_max),
             verdict_wait: Duration::from_millis(self.limits.verdict_wait.0),
             stop_grace_ms: self.limits.stop_grace.0,
             words_ms_max: self.limits.words_wait.0,
@@ -438,6 +440,11 @@ impl Config {
 }
 
 /// The file to read: the one that is named, or the first that is there.
+/// A bound on bytes, of which 0 is none.
+fn bound(size: Size) -> u64 {
+    if size.0 == 0 { u64::MAX } else { size.0 }
+}
+
 fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, String)>> {
     if let Some(path) = named {
         let text = std::fs::read_to_string(path).map_err(|why| {

@@ -79,6 +79,7 @@ fn wish(number: u64, to: To) -> NewMessage {
         key: Some(key),
         trail: trail("say", number),
         pending_max: u32::MAX,
+        words_bytes_max: u64::MAX,
         schemes: SCHEMES,
     }
 }
@@ -156,6 +157,7 @@ pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
         awake: true,
         rules: vec![],
         own_acts: vec![],
+        words_bytes_max: None,
     }
 }
 

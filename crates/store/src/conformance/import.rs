@@ -35,7 +35,7 @@ fn past(n: u32, by: &Principal) -> Past {
     Past { import: Import { id: there(), org: "far".into() }, messages: vec![said], facts }
 }
 
-fn bring(n: u32, by: &Principal) -> Create {
+pub(super) fn bring(n: u32, by: &Principal) -> Create {
     let elsewhere = Scope { agent: String::new(), ..scope() };
     let session = NewSession { scope: elsewhere, ..fresh_session(n, None) };
     Create { past: Some(past(n, by)), ..create_of("import", session) }

@@ -8,6 +8,7 @@ mod accept;
 mod append;
 mod chain;
 mod chores;
+mod disk;
 mod grants;
 mod import;
 mod life;
@@ -28,6 +29,7 @@ pub use accept::*;
 pub use append::*;
 pub use chain::*;
 pub use chores::*;
+pub use disk::*;
 pub use grants::*;
 pub use import::*;
 pub use life::*;
@@ -110,6 +112,10 @@ macro_rules! conformance {
             the_inbox_has_the_order_of_acceptance,
             a_session_can_be_made_before_anybody_says_anything,
             an_id_is_used_once,
+            // disk
+            words_count_for_the_owner_of_their_session_as_long_as_they_are_kept,
+            words_for_which_there_is_no_room_are_refused_and_change_nothing,
+            what_an_agent_says_beyond_the_room_of_its_owner_is_not_written,
             // limits
             only_open_sessions_count_as_open,
             the_limit_of_open_sessions_holds_against_all_at_once,

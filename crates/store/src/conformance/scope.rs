@@ -391,6 +391,7 @@ pub async fn worktrees_are_in_use_until_they_are_left<F: Fixture>() {
     say(store, &stranger(), To::New, line(3)).await;
     let create = Create {
         session: NewSession { scope: within("made"), ..fresh_session(4, None) },
+        words_bytes_max: u64::MAX,
         past: None,
         subject: None,
         key: None,

@@ -266,6 +266,7 @@ pub(super) struct IncomingMessage {
     pub(super) reply: Option<Address>,
     pub(super) asks_for_new: bool,
     pub(super) pending_max: u32,
+    pub(super) words_bytes_max: u64,
     pub(super) open_max: u32,
     pub(super) org_open_max: u32,
 }
@@ -282,6 +283,7 @@ pub(super) fn line(n: u32) -> IncomingMessage {
         reply: None,
         asks_for_new: false,
         pending_max: 1_000,
+        words_bytes_max: u64::MAX,
         open_max: 1_000,
         org_open_max: 10_000,
     }
@@ -315,6 +317,7 @@ impl IncomingMessage {
             key: self.key.clone(),
             trail: trail("say", self.at),
             pending_max: self.pending_max,
+            words_bytes_max: self.words_bytes_max,
             schemes: SCHEMES,
         }
     }
@@ -336,7 +339,8 @@ pub(super) fn fresh_session(n: u32, bind: Option<Address>) -> NewSession {
 }
 
 pub(super) fn create_of(verb: &'static str, session: NewSession) -> Create {
-    Create { session, past: None, subject: None, key: None, trail: trail(verb, 1_000), schemes: SCHEMES }
+    let (past, subject, key, words_bytes_max) = (None, None, None, u64::MAX);
+    Create { session, past, words_bytes_max, subject, key, trail: trail(verb, 1_000), schemes: SCHEMES }
 }
 
 pub(super) fn arc(by: &Principal) -> Arc<Principal> {
@@ -421,7 +425,7 @@ pub(super) async fn open(store: &dyn Store, n: u32) -> SessionId {
 /// A request, ready to be asked.
 pub(super) fn want(n: u32, request: Request) -> NewRequest {
     let (id, resolved, trail) = (req(n), Resolved::default(), trail("ask", 2_000 + u64::from(n)));
-    NewRequest { id, request, resolved, words: None, key: None, trail }
+    NewRequest { id, request, resolved, words: None, words_bytes_max: u64::MAX, key: None, trail }
 }
 
 pub(super) async fn ask_as(
@@ -470,6 +474,7 @@ pub(super) async fn append_to(store: &dyn Store, session: SessionId) -> Append {
         awake: false,
         rules: vec![],
         own_acts: vec![],
+        words_bytes_max: None,
     }
 }
 
@@ -596,6 +601,7 @@ pub(super) async fn picture<F: Fixture>(on: &F) -> String {
         lines.push(format!("{:?}", store.bindings(Seer::of(&by), None, ALL).await.unwrap()));
         lines.push(format!("{:?}", store.heads(Seer::of(&by), 0, ALL).await.unwrap()));
         lines.push(format!("{:?}", store.approvals(Seer::of(&by), ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.disk_use(by.org, by.person).await.unwrap()));
     }
     lines.push(format!("wake {:?}", store.next_wake().await.unwrap()));
     lines.push(format!("unfinished {:?}", store.unfinished(None, ALL).await.unwrap()));

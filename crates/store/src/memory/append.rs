@@ -37,7 +37,9 @@ impl Contents {
             return Some(Appending::Revoked(message));
         }
         let full = append.claims.iter().find(|(claim, max)| self.is_full(claim, *max, append.session));
-        full.map(|(claim, _)| Appending::Claimed(claim.clone()))
+        let full = full.map(|(claim, _)| Appending::Claimed(claim.clone()));
+        let used = || self.disk_use(kept.record.org, kept.record.owner).words_bytes;
+        full.or_else(|| append.over_words(used()))
     }
 
     /// A claim that the session holds stays its own, even if fewer may hold it than did before.
@@ -107,13 +109,16 @@ impl Contents {
     }
 
     fn judge(&mut self, request: kernel::RequestId, verdict: Verdict) {
-        let edit = self.edits.remove(&request).filter(|_| verdict == Verdict::Done);
+        let is_done = verdict == Verdict::Done;
         self.verdicts.insert(request, verdict);
-        if let Some((message, words)) = edit
-            && let Some(said) = self.messages.get_mut(&message)
-        {
-            said.words = words;
+        let Some((message, mut words)) = self.edits.remove(&request) else { return };
+        let Some(said) = self.messages.get_mut(&message) else { return };
+        if is_done {
+            std::mem::swap(&mut said.words, &mut words);
         }
+        // The old words go, or the new ones that were refused.
+        let session = said.accepted.session;
+        self.count_words(session, 0, words_bytes(&words));
     }
 
     pub(super) fn load(&self, session: SessionId) -> Option<Loaded> {
@@ -202,6 +207,7 @@ impl Kept {
                 StoredEntry::Rule(fact)
             }
             Entry::Story { turn, kind, body } => {
+                self.words_bytes += words_bytes(&body);
                 self.projection.hear(&kind, &body);
                 StoredEntry::Story { turn, kind, body: Some(body) }
             }

@@ -92,6 +92,8 @@ pub(super) struct Kept {
     pub(super) inbox: BTreeMap<u64, InboxRow>,
     /// Its messages, in order of acceptance.
     pub(super) messages: Vec<MessageId>,
+    /// The room that its words take.
+    pub(super) words_bytes: u64,
 }
 
 /// A message: what never changes about it, and its words.
@@ -173,6 +175,23 @@ impl Contents {
     pub(super) fn next_place(&mut self) -> u64 {
         self.last_place += 1;
         self.last_place
+    }
+
+    /// The room that the words in somebody's sessions take.
+    pub(super) fn disk_use(&self, org: OrgId, person: PersonId) -> DiskUse {
+        let theirs =
+            self.sessions.values().filter(|kept| kept.record.org == org && kept.record.owner == person);
+        DiskUse { words_bytes: theirs.map(|kept| kept.words_bytes).sum() }
+    }
+
+    /// The same of everybody.
+    pub(super) fn disk_totals(&self) -> DiskTotals {
+        let mut each: BTreeMap<_, u64> = BTreeMap::new();
+        for kept in self.sessions.values() {
+            *each.entry((kept.record.org, kept.record.owner)).or_default() += kept.words_bytes;
+        }
+        let words_bytes_top = each.values().copied().max().unwrap_or_default();
+        DiskTotals { words_bytes: each.values().sum(), words_bytes_top }
     }
 
     pub(super) fn put_into_inbox(&mut self, session: SessionId, at: Moment, item: InboxItem) {

@@ -340,6 +340,12 @@ impl People for MemoryStore {
     fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
         self.step(move |contents| contents.people.rules_of(org))
     }
+    fn disk_use(&self, org: OrgId, person: PersonId) -> Reply<'_, DiskUse> {
+        self.step(move |contents| contents.disk_use(org, person))
+    }
+    fn disk_totals(&self) -> Reply<'_, DiskTotals> {
+        self.step(|contents| contents.disk_totals())
+    }
     fn offers(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<OfferRow>> {
         self.step(move |contents| contents.people.offers_of(org, person))
     }

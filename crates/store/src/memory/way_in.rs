@@ -121,7 +121,9 @@ impl Contents {
     fn seen_session(&self, session: SessionId) -> Option<SessionSeen> {
         let kept = self.sessions.get(&session)?;
         let (record, ended) = (kept.record.clone(), kept.projection.ended);
-        Some(SessionSeen { record, ended, epoch: epoch_of(kept), pending: self.pending(session) })
+        let words_bytes = self.disk_use(record.org, record.owner).words_bytes;
+        let pending = self.pending(session);
+        Some(SessionSeen { record, ended, epoch: epoch_of(kept), pending, words_bytes })
     }
 
     fn bound_to(&self, by: &Principal, address: &Address, schemes: &[Scheme]) -> Option<SessionId> {
@@ -153,7 +155,8 @@ impl Contents {
         let open = || self.sessions.values().filter(|kept| kept.is_open() && kept.record.org == by.org);
         let own = open().filter(|kept| kept.record.owner == by.person).count() as u32;
         let settings = self.people.orgs.get(&by.org).map(|row| row.settings).unwrap_or_default();
-        RoomSeen { own, all: open().count() as u32, settings }
+        let words_bytes = self.disk_use(by.org, by.person).words_bytes;
+        RoomSeen { own, all: open().count() as u32, words_bytes, settings }
     }
 
     pub(super) fn named(&self, org: OrgId, id: SessionId) -> Vec<Named> {
@@ -191,6 +194,7 @@ impl Contents {
             Write::Request(new) => {
                 let RequestWrite { id, session, at, by, request, resolved, words } = *new;
                 if let (Request::Edit { message, .. }, Some(words)) = (&request, words) {
+                    self.count_words(session, words_bytes(&words), 0);
                     self.edits.insert(id, (*message, words));
                 }
                 self.put_into_inbox(session, at, InboxItem::Request { id, by, request, resolved });
@@ -243,6 +247,7 @@ impl Contents {
             place: 0,
             inbox: BTreeMap::new(),
             messages: Vec::new(),
+            words_bytes: 0,
         };
         self.sessions.insert(session, kept);
     }
@@ -250,6 +255,7 @@ impl Contents {
     fn put_message(&mut self, new: MessageWrite) {
         let MessageWrite { accepted, org: _, by, words, delivery, under, unattended, reply } = new;
         let (message, session, at) = (accepted.message, accepted.session, accepted.at);
+        self.count_words(session, words_bytes(&words), 0);
         self.messages.insert(message, MessageRow { by, delivery, unattended, reply, accepted, words });
         if let Some(kept) = self.sessions.get_mut(&session) {
             kept.messages.push(message);
@@ -258,11 +264,19 @@ impl Contents {
         self.put_into_inbox(session, at, InboxItem::Say { message, by, delivery, under });
     }
 
+    /// Words have come, and others are forgotten.
+    pub(super) fn count_words(&mut self, session: SessionId, more: u64, less: u64) {
+        if let Some(kept) = self.sessions.get_mut(&session) {
+            kept.words_bytes = (kept.words_bytes + more).saturating_sub(less);
+        }
+    }
+
     fn put_past(&mut self, by: PersonId, session: SessionId, past: Past, at: Moment) {
         let Past { import, messages, facts } = past;
         for PastMessage { message, words, delivery } in messages {
             let (created, previous, if_new_ignored) = (false, None, false);
             let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
+            self.count_words(session, words_bytes(&words), 0);
             let said = MessageRow { by, delivery, unattended: false, reply: None, accepted, words };
             self.messages.insert(message, said);
             self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));

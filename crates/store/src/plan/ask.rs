@@ -1,7 +1,7 @@
 //! A request: something asked of a session that is not a message. The keeper says yes or no to it.
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write, asker, planned};
-use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved};
+use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved, words_bytes, words_fit};
 use kernel::{
     Act, ApprovalTerms, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject,
     authorize, authorize_new, authorize_org, grant_of, may_answer,
@@ -40,7 +40,7 @@ pub fn ask(seen: &AskSeen, by: &Principal, new: NewRequest) -> Plan<Asked> {
 }
 
 fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>, Rejection> {
-    let NewRequest { id, request, resolved, words, key, trail } = new;
+    let NewRequest { id, request, resolved, words, words_bytes_max, key, trail } = new;
     let what = match request.subject() {
         Subject::Message(_) => "message",
         Subject::Approval(_) => "approval",
@@ -65,6 +65,9 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
         Some(_) if matches!(request, Request::Chore { .. }) => {}
         Some(why) => return Err(Rejection::Ended { session, why }),
         None => {}
+    }
+    if let Some(words) = &words {
+        words_fit(there.words_bytes, words_bytes(words), words_bytes_max)?;
     }
     let about = AuditSubject::request(session, &request);
     let (at, by) = (trail.at, now.person);

@@ -1,7 +1,7 @@
 //! A session without a message: a new one, a fork, or one that brings a past from elsewhere.
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RoomSeen, SessionSeen, Write, asker, planned};
-use crate::{AuditSubject, Create, InboxItem, NewSession, Rejection};
+use crate::{AuditSubject, Create, InboxItem, NewSession, Rejection, words_fit};
 use kernel::{
     Act, Authorized, DoorAddress, Fresh, Named, Principal, Scheme, SessionId, authorize, authorize_new,
     grant_of,
@@ -39,7 +39,7 @@ pub fn make(seen: &MakeSeen, by: &Principal, new: Create) -> Plan<SessionId> {
 }
 
 fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>, Rejection> {
-    let Create { session: fresh, past, subject: _, key, trail, schemes } = new;
+    let Create { session: fresh, past, words_bytes_max, subject: _, key, trail, schemes } = new;
     let now = asker(&seen.asker, by, trail.at)?;
     let allowed = fits(now, &fresh, schemes, seen.origin.as_ref())?;
     // A conversation that was bound in between stays so.
@@ -51,6 +51,9 @@ fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>,
         return Err(Rejection::AlreadyHere { session: there.record.session });
     }
     let counted = room(Some(&seen.room), &fresh)?;
+    if let Some(past) = &past {
+        words_fit(counted.words_bytes, past.words_bytes(), words_bytes_max)?;
+    }
     let (session, at) = (fresh.session, trail.at);
     let pending = past.as_ref().map_or(0, |past| past.messages.len() as u32);
     // What was said elsewhere was not said to everybody here.

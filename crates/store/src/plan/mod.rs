@@ -82,6 +82,8 @@ pub struct RoomSeen {
     pub own: u32,
     /// Open sessions of the org.
     pub all: u32,
+    /// The room that the words in the person's sessions take.
+    pub words_bytes: u64,
     /// The settings of the org.
     pub settings: OrgSettings,
 }

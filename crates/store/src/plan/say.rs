@@ -2,7 +2,7 @@
 
 use super::make::{fits, room};
 use super::{AskerRow, AuditWrite, KeyRow, MessageWrite, Plan, RoomSeen, SessionSeen, Write, asker, planned};
-use crate::{Accepted, AuditSubject, NewMessage, NewSession, Rejection};
+use crate::{Accepted, AuditSubject, NewMessage, NewSession, Rejection, words_bytes, words_fit};
 use kernel::{
     Act, Address, DoorAddress, EndWhy, Epoch, Found, NoRoute, Principal, Route, SessionId, To, authorize,
     authorize_address, grant_of, route,
@@ -88,6 +88,7 @@ fn into_existing(there: &SessionSeen, now: &Principal, new: NewMessage) -> Resul
     if there.pending >= new.pending_max {
         return Err(Rejection::QueueFull { limit: new.pending_max });
     }
+    words_fit(there.words_bytes, words_bytes(&new.words), new.words_bytes_max)?;
     let session = there.record.session;
     let if_new_ignored = new.asks_for_new;
     let (writes, accepted) = message(now, session, None, if_new_ignored, new, Vec::with_capacity(3));
@@ -113,6 +114,7 @@ fn into_new(
     let fresh = NewSession { bind, ..*fresh };
     let allowed = fits(now, &fresh, new.schemes, None)?;
     let counted = room(seen.room.as_ref(), &fresh)?;
+    words_fit(counted.words_bytes, words_bytes(&new.words), new.words_bytes_max)?;
     let session = fresh.session;
     let mut writes = Vec::with_capacity(5);
     writes.extend(Write::session(now, fresh, new.schemes, 0, counted.settings.share_new, new.trail.at));

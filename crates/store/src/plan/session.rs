@@ -15,6 +15,8 @@ pub struct SessionSeen {
     pub epoch: Epoch,
     /// The number of its unfinished messages.
     pub pending: u32,
+    /// The room that the words in all sessions of its owner take.
+    pub words_bytes: u64,
 }
 
 impl SessionSeen {

@@ -409,7 +409,7 @@ pub struct Receipt {
     /// Where it stands.
     pub state: ReceiptState,
     /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `other_scope`, `session_ended`, `expired`,
-    /// `not_allowed`, `revoked`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
+    /// `not_allowed`, `revoked`, `handed_over`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
     /// Of a message whose sender may no longer prompt there, `not_allowed` says that it was refused while it waited, and `revoked`
     /// that it was stopped while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]

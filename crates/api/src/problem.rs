@@ -163,6 +163,9 @@ codes! {
     /// The credential is not good for this.
     RightMissing = "right_missing", 403, "the credential is not good for this",
         "what this token may do was chosen when it was made, and no grant changes that: use one that has this right, make one (POST /api/v1/tokens) or sign in yourself";
+    /// A token makes no way in that would outlast it.
+    NeedsSignIn = "needs_sign_in", 403, "a token cannot do this",
+        "sign in yourself (`homing login`, or in a browser), and do it there: what lets somebody in for good is not made with a token";
     /// Only somebody who is more in the org may.
     RoleTooLow = "role_too_low", 403, "your role does not allow this", "ask an admin of your org";
     /// The agent is not one that this person may use.

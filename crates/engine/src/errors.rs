@@ -126,6 +126,17 @@ pub enum PeopleError {
     /// Agents could read what is not theirs, so nobody else is let in.
     #[error("agents are not walled off from this server's data, so nobody else can be let in: {}", findings.join("; "))]
     WallNotProved { findings: Vec<String> },
+    /// A token makes no way in that would outlast it.
+    #[error(
+        "a token cannot make a way in that would outlast it: sign in, with `homing login` or in a browser, and do it there"
+    )]
+    NeedsSignIn,
+    /// The caller has too many open sessions for one more.
+    #[error("you already have {limit} open sessions: end some that you do not need")]
+    TooManyOpen { limit: u32 },
+    /// The words in the caller's sessions take too much room for those of one more.
+    #[error("{}", too_many_words(*used, *limit))]
+    TooManyWords { used: u64, limit: u64 },
     /// It was done before under this key, and its secret is shown once.
     #[error("this was done before, and its secret is shown only once: make another")]
     ShownOnce,
@@ -393,6 +404,9 @@ impl PeopleError {
             Self::CannotOwn => "cannot_own",
             Self::OwnsAlready => "owns_already",
             Self::OfferedAlready => "offered_already",
+            Self::NeedsSignIn => "needs_sign_in",
+            Self::TooManyOpen { .. } => "too_many_open_sessions",
+            Self::TooManyWords { .. } => "too_much_on_disk",
             Self::WallNotProved { .. } => "wall_not_proved",
             Self::ShownOnce => "idempotency_conflict",
         }
@@ -573,6 +587,9 @@ impl From<PeopleRefusal> for PeopleError {
             PeopleRefusal::CannotOwn => Self::CannotOwn,
             PeopleRefusal::OwnsAlready => Self::OwnsAlready,
             PeopleRefusal::OfferedAlready => Self::OfferedAlready,
+            PeopleRefusal::TooManyOpen { limit } => Self::TooManyOpen { limit },
+            PeopleRefusal::TooManyWords { used, limit } => Self::TooManyWords { used, limit },
+            PeopleRefusal::NeedsSignIn => Self::NeedsSignIn,
             // Whoever proved that it is not knows what was found.
             PeopleRefusal::NotWalled => Self::WallNotProved { findings: Vec::new() },
             PeopleRefusal::OneClient => {

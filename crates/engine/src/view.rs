@@ -16,8 +16,8 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, DiskTotals, Head, NodeRow, QueuedRow, ReceiptRow, ReceiptState, Seer, SessionRow,
-    SessionsQuery, StoreError, StoredEntry, Which,
+    BindingRow, DiskTotals, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery,
+    StoreError, StoredEntry, Which,
 };
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -95,10 +95,14 @@ impl Views {
         may_read(by, what)?;
         let (record, row) = self.ports.store.receipt(message).await?.ok_or(AccessError::NotFound { what })?;
         // Whoever's message ended because the session is somebody else's is told so, although they see nothing else of it.
-        if !ended_with_hand_over(by, &record, &row) {
-            readable(by, &record, what)?;
+        match readable(by, &record, what) {
+            Ok(()) => Ok(self.with_answer(by, row).await?),
+            Err(_) if ended_with_hand_over(by, &record, &row) => {
+                let sender = self.rights_cache.handle_of(by, row.by).await?;
+                Ok(ReceiptView { row, sender, answer: None, notice: None })
+            }
+            Err(refused) => Err(refused.into()),
         }
-        Ok(self.with_answer(by, row).await?)
     }
 
     /// The receipt of a message, once it is final or the time is over.
@@ -141,7 +145,10 @@ impl Views {
             }
             rights = self.ports.rights_now();
             *by = self.refreshed(by).await?;
-            self.rights_cache.may_still_read(by, session).await?;
+            // What they may still know of it, if anything, the next look says.
+            if self.rights_cache.may_still_read(by, session).await.is_err() {
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -381,7 +388,7 @@ pub fn who_changed(by: &Principal) -> Principal {
 /// True if this is the caller's own message, and was refused because its session became somebody else's.
 fn ended_with_hand_over(by: &Principal, record: &Record, row: &ReceiptRow) -> bool {
     let own = (by.org, by.person) == (record.org, row.by) && by.bound.is_none();
-    own && row.state == ReceiptState::Refused && row.why == Some(store::project::HANDED_OVER)
+    own && row.why == Some(store::project::HANDED_OVER)
 }
 
 pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> Result<(), AccessError> {

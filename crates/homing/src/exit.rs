@@ -197,6 +197,7 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::RightMissing => {
             "what a token is good for was chosen when it was made, and no grant changes that: `homing whoami` says what this one is, `homing login` gets one that is yours"
         }
+        Code::NeedsSignIn => "`homing login` signs you in; `homing whoami` says what this token is",
         Code::RoleTooLow => "`homing whoami` says what you are in your org; `homing user ls` whom to ask",
         Code::AgentNotYours => {
             "`homing agents` lists those that you may use; an admin shares one: `homing grant give agent:NAME …`"

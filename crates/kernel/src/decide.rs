@@ -193,7 +193,7 @@ impl Session {
         let mut after = self.clone();
         facts.iter().for_each(|fact| after.evolve(fact));
         if let Work::Busy(running) = &after.work {
-            facts.extend(after.stop_turn(running, StopWhy::Revoked, given));
+            facts.extend(after.stop_turn(running, StopWhy::HandedOver, given));
         }
         facts
     }
@@ -624,7 +624,7 @@ fn lapsed(ask: &TurnApproval) -> Option<Fact> {
 
 fn stopped_as(why: StopWhy) -> Outcome {
     match why {
-        StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked => Outcome::Stopped,
+        StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked | StopWhy::HandedOver => Outcome::Stopped,
         StopWhy::TimeLimit => Outcome::TimedOut,
     }
 }

@@ -31,6 +31,13 @@ pub struct Scope {
     pub worktree: Option<Worktree>,
 }
 
+impl Scope {
+    /// The directory that it acts in outside of any worktree.
+    pub fn home(&self) -> &str {
+        self.worktree.as_ref().map_or(&self.directory, |worktree| &worktree.home)
+    }
+}
+
 /// A git worktree that a session has entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {

@@ -220,6 +220,8 @@ pub enum StopWhy {
     Ending,
     /// Whoever said it may no longer.
     Revoked,
+    /// The session is somebody else's.
+    HandedOver,
 }
 
 /// The outcome of a turn.

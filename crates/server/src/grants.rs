@@ -20,7 +20,8 @@ problems! {
     HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         CannotOwn, OwnsAlready, OfferedAlready, SessionEnded, IdempotencyConflict, Changed, DiskFull, Unclear];
     OfferBackProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
-    AcceptProblems = [Invalid, NotFound, RightMissing, BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
+    AcceptProblems = [Invalid, NotFound, RightMissing, BoundElsewhere, AgentNotYours, DirectoryNotYours, CannotOwn,
+        IdempotencyConflict, Changed, TooManyOpenSessions, TooMuchOnDisk, DiskFull, Unclear];
     DeclineProblems = [Invalid, NotFound, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
     OffersProblems = [RightMissing, BoundElsewhere];
     TakeProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
@@ -119,8 +120,9 @@ pub(crate) async fn take_offer_back(
 
 /// Accept a session
 ///
-/// For whom it is offered to. It is theirs alone from then on: what was given on it ends, and so does everything that waits
-/// or runs in it (`refused` because `handed_over`). Whoever said it can still read its receipt.
+/// For whom it is offered to, if they could make such a session: its agent and its directory are theirs to choose, and there is room
+/// for one more. It is theirs alone from then on: what was given on it ends, and so does everything that waits (`refused`) or runs
+/// (`stopped`) in it, because of `handed_over`. Whoever said it can still read its receipt.
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/hand-over/accept", tag = "sessions", operation_id = "accept_offer",
     params(SessionName, KeyHeader),

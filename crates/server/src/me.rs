@@ -15,7 +15,7 @@ problems! {
     MeProblems = [RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, BoundElsewhere,
         IdempotencyConflict, Changed, DiskFull, Unclear];
-    PasswordProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, WrongSignIn, RightMissing,
+    PasswordProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, WrongSignIn, RightMissing, NeedsSignIn,
         BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 

@@ -128,6 +128,9 @@ impl From<PeopleError> for ApiError {
             PeopleError::CannotOwn => error(Code::CannotOwn).at("to"),
             PeopleError::OwnsAlready => error(Code::OwnsAlready).at("to"),
             PeopleError::OfferedAlready => error(Code::OfferedAlready),
+            PeopleError::NeedsSignIn => error(Code::NeedsSignIn),
+            PeopleError::TooManyOpen { .. } => error(Code::TooManyOpenSessions),
+            PeopleError::TooManyWords { .. } => error(Code::TooMuchOnDisk),
             PeopleError::WallNotProved { .. } => error(Code::WallNotProved),
             PeopleError::ShownOnce => {
                 error(Code::IdempotencyConflict).advise("make another, with a fresh Idempotency-Key")
@@ -344,6 +347,9 @@ mod tests {
             (409, PeopleError::CannotOwn),
             (409, PeopleError::OwnsAlready),
             (409, PeopleError::OfferedAlready),
+            (403, PeopleError::NeedsSignIn),
+            (429, PeopleError::TooManyOpen { limit: 1 }),
+            (429, PeopleError::TooManyWords { used: 1, limit: 1 }),
             (409, PeopleError::WallNotProved { findings: vec!["it can read the database".into()] }),
             (409, PeopleError::ShownOnce),
             (409, Taken { what: "handle" }.into()),

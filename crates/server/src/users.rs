@@ -16,7 +16,7 @@ problems! {
     ReadProblems = [NotFound, RightMissing, BoundElsewhere];
     AddProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, RoleTooLow, BoundElsewhere,
         Taken, WallNotProved, IdempotencyConflict, Changed, DiskFull, Unclear];
-    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
+    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, NeedsSignIn, RoleTooLow,
         BoundElsewhere, Taken, LastOwner, IdempotencyConflict, Changed, DiskFull, Unclear];
     VerbProblems = [Invalid, NotFound, RightMissing, RoleTooLow, BoundElsewhere, LastOwner, WallNotProved,
         IdempotencyConflict, Changed, DiskFull, Unclear];

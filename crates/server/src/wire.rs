@@ -250,6 +250,7 @@ fn stop_form(turn: u32, why: StopWhy) -> api::RuleFact {
         StopWhy::TimeLimit => ("time_limit", None),
         StopWhy::Ending => ("ending", None),
         StopWhy::Revoked => ("revoked", None),
+        StopWhy::HandedOver => ("handed_over", None),
     };
     api::RuleFact::StopAsked { turn, why: why.to_owned(), by }
 }

@@ -10,8 +10,8 @@ use crate::tx::{Oid, Pid, SqliteTx, StoredSession, oid};
 use crate::view;
 use crate::way_in::{key_row, put_into_inbox, put_key};
 use kernel::people::{
-    CredentialState, HostState, LinkState, LinksToDrop, PeopleWrite, PersonState, RuleState, SessionState,
-    TokenHolder, TokenRow, TokensToDrop,
+    CredentialState, HeirRoom, HostState, LinkState, LinksToDrop, PeopleWrite, PersonState, RuleState,
+    SessionState, TokenHolder, TokenRow, TokensToDrop,
 };
 use kernel::{Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
@@ -67,8 +67,19 @@ impl PeopleTx for SqliteTx {
     }
 
     fn session_state(&mut self, session: SessionId) -> Read<Option<SessionState>> {
-        let found = view::session(self.db(), session)?;
-        Ok(found.map(|(record, row)| SessionState { record, ended: row.ended }))
+        let Some((record, row)) = view::session(self.db(), session)? else { return Ok(None) };
+        let words_bytes = self.stored_session(session)?.map_or(0, |kept| kept.words_bytes.unsigned_abs());
+        let directory = row.scope.home().to_owned();
+        Ok(Some(SessionState { record, ended: row.ended, directory, words_bytes }))
+    }
+
+    fn heir_room(&mut self, org: OrgId, person: PersonId) -> Read<HeirRoom> {
+        let sql = "SELECT opened, words_bytes FROM persons WHERE person = ?1 AND org = ?2";
+        let mut query = self.db().prepare_cached(sql)?;
+        let mut rows = query.query(params![person.stored(), org.stored()])?;
+        let Some(row) = rows.next()? else { return Ok(HeirRoom::default()) };
+        let row = Columns(row);
+        Ok(HeirRoom { open: row.small(0)?, words_bytes: row.count(1)? })
     }
 
     fn offer(&mut self, session: SessionId) -> Read<Option<OfferRow>> {

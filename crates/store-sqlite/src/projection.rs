@@ -7,7 +7,7 @@ use crate::view::read_all;
 use kernel::{Answer, Answerer, ApprovalId, EndWhy, Epoch, MessageId, Moment, Number, Scope, Turn};
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::BTreeMap;
-use store::project::{Change, REVOKED};
+use store::project::Change;
 use store::{ReceiptState, record};
 
 /// Seats from here on are given out when a message is accepted; it gets its real one, the number of the fact that first
@@ -57,8 +57,8 @@ pub(crate) fn apply(
             let row = params![message.stored(), turn.0, int(number.0)];
             tx.run("UPDATE messages SET turn = ?2, first = ?3 WHERE id = ?1", row).map(drop)
         }
-        Change::Revoked { turn } => {
-            let row = params![kept.sid, turn.0, REVOKED];
+        Change::Stopping { turn, why } => {
+            let row = params![kept.sid, turn.0, why];
             tx.run("UPDATE messages SET why = ?3 WHERE sid = ?1 AND turn = ?2", row).map(drop)
         }
         Change::TurnOver { turn, state, why } => {

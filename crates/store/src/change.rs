@@ -6,9 +6,9 @@
 use crate::people::{LoginRow, NewChange, SignedIn};
 use crate::{AuditEntry, AuditSubject, Key, Trail, WriteOutcome};
 use kernel::people::{
-    self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, OfferRow, OwnCredential,
-    PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, TokenHolder,
-    TokenRow, Touched,
+    self, ChangeRows, CredentialState, HeirRoom, HostState, LinkState, NewOrg, NewToken, OfferRow,
+    OwnCredential, PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, RuleState,
+    SessionState, TokenHolder, TokenRow, Touched,
 };
 use kernel::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use std::collections::BTreeSet;
@@ -44,6 +44,8 @@ pub trait PeopleTx {
     fn person_state(&mut self, org: OrgId, person: PersonId) -> Result<Option<PersonState>, Self::Error>;
     fn has_group(&mut self, org: OrgId, group: GroupId) -> Result<bool, Self::Error>;
     fn session_state(&mut self, session: SessionId) -> Result<Option<SessionState>, Self::Error>;
+    /// The sessions and words that somebody has.
+    fn heir_room(&mut self, org: OrgId, person: PersonId) -> Result<HeirRoom, Self::Error>;
     /// The offer of a session that was made last and is not gone.
     fn offer(&mut self, session: SessionId) -> Result<Option<OfferRow>, Self::Error>;
     fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Result<Option<RuleState>, Self::Error>;
@@ -203,6 +205,9 @@ fn read<X: PeopleTx>(
     }
     if let Some(session) = reads.offer {
         rows.offer = tx.offer(session)?;
+    }
+    if reads.heir_room {
+        rows.heir_room = tx.heir_room(org, by.person)?;
     }
     if let Some(owner) = reads.owner {
         rows.owned = owned_by(tx, org, owner)?;

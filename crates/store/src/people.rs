@@ -5,8 +5,8 @@ use crate::record::{grant_word, right_word, role_word};
 use crate::{AuditSubject, Key, Trail};
 use bytes::Bytes;
 pub use kernel::people::{
-    NewLink, NewOrg, NewPerson, NewToken, OfferRow, OrgSettings, PeopleChange, PeopleRefusal, Purpose,
-    Resource, RootRow, RuleEffect, RuleRow, TokenRow,
+    HeirLimits, NewLink, NewOrg, NewPerson, NewToken, OfferRow, OrgSettings, PeopleChange, PeopleRefusal,
+    Purpose, Resource, RootRow, RuleEffect, RuleRow, TokenRow,
 };
 use kernel::{Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Right, Role, SessionId, TokenId};
 use std::fmt;
@@ -139,7 +139,7 @@ pub fn about_change(change: &PeopleChange) -> AuditSubject {
         }
         PeopleChange::TakeBack { on, to } => resource_about(on, &grantee_text(*to)),
         PeopleChange::HandOver { session, to } => (Some(*session), Some(to.to_string())),
-        PeopleChange::AcceptOffer { session }
+        PeopleChange::AcceptOffer { session, .. }
         | PeopleChange::DeclineOffer { session }
         | PeopleChange::TakeOfferBack { session } => (Some(*session), None),
         PeopleChange::HandOverAll { from, to, .. } => (None, Some(format!("{from} {to}"))),

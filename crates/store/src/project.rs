@@ -20,9 +20,9 @@ pub enum Change {
     Order(Vec<MessageId>),
     /// The message's turn began with this fact.
     Began { message: MessageId, turn: Turn },
-    /// The turn is being stopped because its sender may no longer say it: its message says `revoked` from here on, and still
-    /// does if that is how the turn ends.
-    Revoked { turn: Turn },
+    /// The turn is being stopped although nobody asked for that: its messages say why from here on, and still do if that is how
+    /// the turn ends.
+    Stopping { turn: Turn, why: &'static str },
     /// The turn ended with this fact, and its message stands so. Stopped without a word for why, it keeps the word it has.
     TurnOver { turn: Turn, state: ReceiptState, why: Option<&'static str> },
     /// The agent asks.
@@ -84,7 +84,12 @@ pub fn project(fact: &Fact) -> Vec<Change> {
         }
         Fact::Lapsed { approval } => vec![Change::Lapsed { approval: *approval }],
         Fact::Ended { why } => vec![Change::Ended(*why)],
-        Fact::StopAsked { turn, why: StopWhy::Revoked } => vec![Change::Revoked { turn: *turn }],
+        Fact::StopAsked { turn, why: StopWhy::Revoked } => {
+            vec![Change::Stopping { turn: *turn, why: REVOKED }]
+        }
+        Fact::StopAsked { turn, why: StopWhy::HandedOver } => {
+            vec![Change::Stopping { turn: *turn, why: HANDED_OVER }]
+        }
         Fact::Opened { scope, .. } => vec![Change::Scope { scope: scope.clone(), epoch: Epoch(0) }],
         Fact::Crowded { .. }
         | Fact::AttemptStarted { .. }
@@ -126,7 +131,7 @@ pub const WHY_WORDS: [&str; 14] = [
 /// Why a turn was stopped whose sender may no longer say what they said.
 pub const REVOKED: &str = "revoked";
 
-/// Why a message was refused that waited when its session became somebody else's.
+/// Why a message was refused that waited when its session became somebody else's, or stopped if it ran.
 pub const HANDED_OVER: &str = "handed_over";
 
 fn hold_word(why: HoldWhy) -> &'static str {

@@ -3,7 +3,7 @@
 //! `Projection` is what `project`'s changes come to when they are applied one after the other. The memory store keeps
 //! one per session; a backend with tables of its own is compared with one that was made anew from its log.
 
-use crate::project::{Change, REVOKED, project};
+use crate::project::{Change, project};
 use crate::record::approval_told;
 use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
 use bytes::Bytes;
@@ -130,9 +130,9 @@ impl Projection {
                 let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
                 (standing.turn, standing.first) = (Some(turn), Some(number));
             }
-            Change::Revoked { turn } => {
+            Change::Stopping { turn, why } => {
                 let stopping = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));
-                stopping.for_each(|standing| standing.why = Some(REVOKED));
+                stopping.for_each(|standing| standing.why = Some(why));
             }
             Change::TurnOver { turn, state, why } => {
                 let over = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));

@@ -3,7 +3,7 @@
 use super::change::may;
 use crate::{AccessError, ConflictError, People, PeopleError, Trace};
 use kernel::{Act, Grant, Grantee, OrgAct, PersonId, Principal, SessionId, authorize, authorize_right};
-use store::{GrantRow, OfferRow, PeopleChange, Resource, SessionRow, grantee_text};
+use store::{GrantRow, HeirLimits, OfferRow, PeopleChange, Resource, SessionRow, grantee_text};
 
 impl People {
     /// The grants on it. Of a session whoever manages it sees that, of an agent an admin.
@@ -97,7 +97,12 @@ impl People {
         session: SessionId,
         trace: Trace,
     ) -> Result<(), PeopleError> {
-        self.answer_offer(by, PeopleChange::AcceptOffer { session }, session, trace).await
+        let within = HeirLimits {
+            own_directory: self.ground.own(session),
+            open_max: self.ports.limits.open_max,
+            words_bytes_max: self.ports.limits.words_bytes_per_person_max,
+        };
+        self.answer_offer(by, PeopleChange::AcceptOffer { session, within }, session, trace).await
     }
 
     /// The caller's no to an offer.

@@ -131,7 +131,7 @@ async fn whoever_waits_for_a_receipt_waits_no_longer_than_they_may_know_it() {
     let (on, to) = (Resource::Session(session), Grantee::Person(bob.person));
     world.engine.people().take_back(&world.me, on, to, trace(None)).await.unwrap();
     let answer = tokio::time::timeout(SOON, waits).await.expect("it ends").unwrap();
-    assert_eq!(answer, Err(AccessError::NotFound { what: "session" }.into()));
+    assert_eq!(answer, Err(AccessError::NotFound { what: "message" }.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,11 @@ async fn what_waits_and_runs_in_a_session_ends_when_it_is_handed_over_and_its_se
     world.engine.people().accept_offer(&bob, session, trace(None)).await.unwrap();
     let settled =
         async |message| world.engine.views().receipt_within(&bob, message, STOPPED_WITHIN).await.unwrap();
-    assert_eq!(settled(runs).await.row.state, ReceiptState::Stopped);
+    assert_eq!(state_and_why(&settled(runs).await), (ReceiptState::Stopped, Some("handed_over")));
+    // Not even what the agent had said to them: the session is somebody else's.
+    let hers = world.engine.views().receipt(&carol, runs).await.unwrap();
+    assert_eq!(state_and_why(&hers), (ReceiptState::Stopped, Some("handed_over")));
+    assert_eq!((hers.answer, hers.notice), (None, None));
     for message in waits {
         assert_eq!(state_and_why(&settled(message).await), (ReceiptState::Refused, Some("handed_over")));
     }
@@ -234,6 +238,7 @@ async fn a_process_that_was_kept_for_the_owner_before_is_closed() {
     let world = world_of(&puppet).await;
     let bob = world.let_in("bob", Role::Member).await;
     let session = turn(&world, To::New).await;
+    world.store.root(bob.org, "/", Grantee::Person(bob.person));
     world.engine.people().hand_over(&world.me, session, bob.person, trace(None)).await.unwrap();
     while world.engine.kept() > 0 {
         tokio::task::yield_now().await;

@@ -364,9 +364,11 @@ pub enum PeopleChange {
         from: PersonId,
         to: PersonId,
     },
-    /// The caller's yes to an offer: the session is theirs and nobody else's, and what waits in it ends.
+    /// The caller's yes to an offer: the session is theirs and nobody else's, and what waits in it ends. It takes what it would
+    /// take to make such a session: its agent, its directory, and room for one more.
     AcceptOffer {
         session: SessionId,
+        within: HeirLimits,
     },
     /// The caller's no.
     DeclineOffer {
@@ -422,6 +424,17 @@ impl PeopleChange {
             Self::RemoveRule(_) => "remove_rule",
         }
     }
+}
+
+/// The bounds on what somebody may take over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeirLimits {
+    /// The directory that the session has if nobody chose one for it. It goes along.
+    pub own_directory: String,
+    /// The most sessions that one person may have open.
+    pub open_max: u32,
+    /// The most room that the words in one person's sessions may take.
+    pub words_bytes_max: u64,
 }
 
 /// Its name only: passwords, links and secrets may be in it.

@@ -25,6 +25,10 @@ pub enum PeopleRefusal {
     OwnsAlready,
     /// It is offered to somebody, who has not answered yet.
     OfferedAlready,
+    /// Whoever is to own it has so many open sessions that there is no room for one more.
+    TooManyOpen { limit: u32 },
+    /// The words in the sessions of whoever is to own it take so much that there is no room for its own.
+    TooManyWords { used: u64, limit: u64 },
     /// Nobody is let in while agents can reach what is not theirs.
     NotWalled,
     /// A credential for one client name lets nobody in for all of them.
@@ -33,6 +37,8 @@ pub enum PeopleRefusal {
     OtherClient,
     /// A password is set by whoever signs in with it.
     NotTheirPassword,
+    /// A token makes no way in that would outlast it.
+    NeedsSignIn,
     /// Something about them was changed since they proved who they are.
     Changed,
     /// The session that a rule is to be for has ended.
@@ -55,8 +61,11 @@ impl PeopleRefusal {
             Self::CannotOwn => "cannot_own",
             Self::OwnsAlready => "owns_already",
             Self::OfferedAlready => "offered_already",
+            Self::TooManyOpen { .. } => "too_many_open_sessions",
+            Self::TooManyWords { .. } => "too_much_on_disk",
             Self::NotWalled => "wall_not_proved",
             Self::OneClient | Self::OtherClient | Self::NotTheirPassword | Self::Over => "invalid",
+            Self::NeedsSignIn => "needs_sign_in",
             Self::Changed => "changed",
             Self::Ended(..) => "session_ended",
             Self::TooManyRules => "too_many_rules",

@@ -12,14 +12,14 @@ mod rows;
 mod sign_in;
 
 pub use change::{
-    NewLink, NewOrg, NewPerson, NewToken, OfferRow, OrgSettings, PeopleChange, Purpose, Resource, RootRow,
-    RuleEffect, RuleRow, TokenRow, is_fresh, name_key,
+    HeirLimits, NewLink, NewOrg, NewPerson, NewToken, OfferRow, OrgSettings, PeopleChange, Purpose, Resource,
+    RootRow, RuleEffect, RuleRow, TokenRow, is_fresh, name_key,
 };
 pub use may::{PeopleRefusal, may_ask, may_change};
 pub use plan::{OFFER_MS_MAX, OWNERS_MIN, RULES_MAX, plan_change, rule_writes};
 pub use rows::{
-    ChangeReads, ChangeRows, LinksToDrop, OffersToDrop, OwnCredential, PeoplePlan, PeopleWrite, PersonState,
-    RuleState, SessionState, TokenHolder, TokensToDrop, Touched, reads_of,
+    ChangeReads, ChangeRows, HeirRoom, LinksToDrop, OffersToDrop, OwnCredential, PeoplePlan, PeopleWrite,
+    PersonState, RuleState, SessionState, TokenHolder, TokensToDrop, Touched, reads_of,
 };
 pub use sign_in::{
     CredentialState, HostState, LinkState, add_token, come_in, lets_in, link_lets_in, make_host,

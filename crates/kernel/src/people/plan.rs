@@ -2,11 +2,13 @@
 
 use super::may::{may_change, there};
 use super::{
-    ChangeRows, LinksToDrop, NewLink, NewPerson, OfferRow, OffersToDrop, OwnCredential, PeopleChange,
-    PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, Purpose, Resource, RootRow, RuleRow, SessionState,
-    TokenRow, TokensToDrop, Touched, may_ask, name_key,
+    ChangeRows, HeirLimits, HeirRoom, LinksToDrop, NewLink, NewPerson, OfferRow, OffersToDrop, OwnCredential,
+    PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite, PersonState, Purpose, Resource, RootRow, RuleRow,
+    SessionState, TokenRow, TokensToDrop, Touched, may_ask, name_key,
 };
-use crate::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role, TokenId};
+use crate::{
+    Fresh, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Rights, Role, TokenId, authorize_new,
+};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,6 +26,7 @@ type Planned = Result<PeoplePlan, PeopleRefusal>;
 pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at: Moment) -> Planned {
     may_ask(by, change)?;
     may_change(by, change, rows)?;
+    ends_with_its_maker(change, rows)?;
     let org = by.org;
     match change.clone() {
         PeopleChange::MakeOrg { org, link, walled } => {
@@ -141,11 +144,12 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
             }
             Ok(quiet(hand_over_all(rows, there(rows)?, to, at)))
         }
-        PeopleChange::AcceptOffer { .. } => {
+        PeopleChange::AcceptOffer { within, .. } => {
             if by.role == Role::Viewer {
                 return Err(PeopleRefusal::CannotOwn);
             }
             let session = offered(rows, at)?;
+            can_take_over(by, session, rows.heir_room, &within)?;
             Ok(quiet(hand_over(session, by.person, at)))
         }
         PeopleChange::DeclineOffer { session } | PeopleChange::TakeOfferBack { session } => {
@@ -181,6 +185,19 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
 }
 
 // What refuses.
+
+/// A password, and the name or address by which an identity provider vouches for somebody, let them in for good: what a token made
+/// could not go with it. So it takes a sign-in that is none of a token's making, or the machine's own credential.
+fn ends_with_its_maker(change: &PeopleChange, rows: &ChangeRows) -> Result<(), PeopleRefusal> {
+    let lets_in = match change {
+        PeopleChange::SetPassword { password, .. } => password.is_some(),
+        PeopleChange::ChangePerson { email, .. } => email.is_some(),
+        PeopleChange::SetIdentity { .. } => true,
+        _ => false,
+    };
+    let is_of_token = rows.own_credential.and_then(parent_of).is_some();
+    if lets_in && is_of_token { Err(PeopleRefusal::NeedsSignIn) } else { Ok(()) }
+}
 
 /// Nobody else is let in while agents can read what is not theirs.
 fn is_walled(walled: bool) -> Result<(), PeopleRefusal> {
@@ -252,6 +269,28 @@ fn offered(rows: &ChangeRows, at: Moment) -> Result<&SessionState, PeopleRefusal
     let none = PeopleRefusal::NotFound("offer");
     let (session, offer) = rows.session.as_ref().zip(rows.offer).ok_or(none)?;
     if offer.stands(session.ended, at) { Ok(session) } else { Err(none) }
+}
+
+/// Whoever takes a session over could have made it: its agent and its directory are theirs to choose, and there is room.
+fn can_take_over(
+    by: &Principal,
+    session: &SessionState,
+    has: HeirRoom,
+    within: &HeirLimits,
+) -> Result<(), PeopleRefusal> {
+    let directory = (session.directory != within.own_directory).then_some(session.directory.as_str());
+    // The yes itself takes another right of the credential; this asks what the person may use.
+    let person = Principal { rights: Rights::ALL, bound: None, client: None, ..by.clone() };
+    let fresh = Fresh { address: None, agent: &session.record.agent, directory };
+    authorize_new(&person, fresh, ()).map_err(PeopleRefusal::Denied)?;
+    if has.open >= within.open_max {
+        return Err(PeopleRefusal::TooManyOpen { limit: within.open_max });
+    }
+    if has.words_bytes.saturating_add(session.words_bytes) > within.words_bytes_max {
+        let (used, limit) = (has.words_bytes, within.words_bytes_max);
+        return Err(PeopleRefusal::TooManyWords { used, limit });
+    }
+    Ok(())
 }
 
 fn can_be_ruled(by: &Principal, rule: &RuleRow, rows: &ChangeRows) -> Result<(), PeopleRefusal> {

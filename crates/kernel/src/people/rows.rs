@@ -25,6 +25,8 @@ pub struct ChangeReads<'a> {
     pub offer: Option<SessionId>,
     /// The person whose sessions are needed, with what is offered of them.
     pub owner: Option<PersonId>,
+    /// True if it is needed how much the caller has already.
+    pub heir_room: bool,
     /// With the session that it is for.
     pub rule: Option<RuleId>,
     /// True if the number of the org's rules whose time is not over is needed.
@@ -60,6 +62,8 @@ pub struct ChangeRows {
     pub session: Option<SessionState>,
     /// The last one that was made and is not gone; it may stand no more.
     pub offer: Option<OfferRow>,
+    /// The sessions and words that the caller has already.
+    pub heir_room: HeirRoom,
     /// Every session of `owner`, open or ended, with its offer.
     pub owned: Vec<(SessionState, Option<OfferRow>)>,
     pub rule: Option<RuleState>,
@@ -103,6 +107,19 @@ impl PersonState {
 pub struct SessionState {
     pub record: Record,
     pub ended: Option<EndWhy>,
+    /// Where it acts, outside of any worktree that it is in.
+    pub directory: String,
+    /// The room that its words take.
+    pub words_bytes: u64,
+}
+
+/// The sessions and words that somebody has, of which there are bounds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HeirRoom {
+    /// Open sessions.
+    pub open: u32,
+    /// The room that the words in their sessions take.
+    pub words_bytes: u64,
 }
 
 /// A rule for what agents ask, as far as it matters who may remove it.
@@ -145,17 +162,23 @@ pub fn reads_of(change: &PeopleChange) -> ChangeReads<'_> {
             ..none
         },
         PeopleChange::ChangePerson { person: whose, email, .. } => {
-            ChangeReads { owners: true, email: email.as_deref().map(name_key), ..person(whose) }
+            let own_credential = email.is_some();
+            ChangeReads {
+                owners: true,
+                email: email.as_deref().map(name_key),
+                own_credential,
+                ..person(whose)
+            }
         }
         PeopleChange::Disable { person: whose } => {
             ChangeReads { owners: true, tokens_of: Some(*whose), ..person(whose) }
         }
-        PeopleChange::MakeLink { person: whose, .. } => ChangeReads { own_credential: true, ..person(whose) },
-        PeopleChange::SetPassword { person: whose, .. } | PeopleChange::Enable { person: whose, .. } => {
-            person(whose)
+        PeopleChange::MakeLink { person: whose, .. } | PeopleChange::SetPassword { person: whose, .. } => {
+            ChangeReads { own_credential: true, ..person(whose) }
         }
+        PeopleChange::Enable { person: whose, .. } => person(whose),
         PeopleChange::SetIdentity { person: whose, issuer, subject } => {
-            ChangeReads { identity: Some((issuer, subject)), ..person(whose) }
+            ChangeReads { identity: Some((issuer, subject)), own_credential: true, ..person(whose) }
         }
         PeopleChange::MakeGroup { name, .. } => ChangeReads { group_name: Some(name), ..none },
         PeopleChange::RemoveGroup { group } => ChangeReads { group: Some(*group), ..none },
@@ -175,9 +198,10 @@ pub fn reads_of(change: &PeopleChange) -> ChangeReads<'_> {
         PeopleChange::HandOverAll { from, to } => {
             ChangeReads { heir: Some(*to), owner: Some(*from), ..person(from) }
         }
-        PeopleChange::AcceptOffer { session }
-        | PeopleChange::DeclineOffer { session }
-        | PeopleChange::TakeOfferBack { session } => {
+        PeopleChange::AcceptOffer { session, .. } => {
+            ChangeReads { session: Some(*session), offer: Some(*session), heir_room: true, ..none }
+        }
+        PeopleChange::DeclineOffer { session } | PeopleChange::TakeOfferBack { session } => {
             ChangeReads { session: Some(*session), offer: Some(*session), ..none }
         }
         PeopleChange::AddRoot(root) | PeopleChange::RemoveRoot(root) => {

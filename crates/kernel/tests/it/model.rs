@@ -223,7 +223,7 @@ impl Model {
                 if !begun {
                     self.wanted = None;
                 }
-                self.stop(StopWhy::Revoked);
+                self.stop(StopWhy::HandedOver);
             }
             Command::Answer { approval, answer, by } => self.answer(approval, answer, *by)?,
             Command::Return { errand, came } => self.come_back(*errand, came),
@@ -737,7 +737,7 @@ fn new_process(term: Term, clock: Moment, policy: &Policy) -> Process {
 
 fn stopped(why: StopWhy) -> Outcome {
     match why {
-        StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked => Outcome::Stopped,
+        StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked | StopWhy::HandedOver => Outcome::Stopped,
         StopWhy::TimeLimit => Outcome::TimedOut,
     }
 }

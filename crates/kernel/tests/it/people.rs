@@ -34,7 +34,12 @@ fn rows(role: Role) -> ChangeRows {
         heir: Some(state(OTHER, Role::Member)),
         grantee: true,
         group: true,
-        session: Some(SessionState { record, ended: None }),
+        session: Some(SessionState {
+            record,
+            ended: None,
+            directory: "/srv/work/own".to_owned(),
+            words_bytes: 100,
+        }),
         rule: Some(RuleState { session: None }),
         token: Some(TokenHolder { person: state(THEY, role), purpose: Purpose::Api }),
         owners: 2,
@@ -381,7 +386,7 @@ fn a_session_is_handed_over_by_the_yes_of_whom_it_is_offered_to() {
     let lapsed = PeopleWrite::DropOffers(OffersToDrop::Lapsed(AT));
     assert_eq!(plan.writes(), [lapsed, PeopleWrite::Offer(made)], "nothing else changes");
 
-    let accept = PeopleChange::AcceptOffer { session };
+    let accept = accept(2, 1_000);
     let offered = ChangeRows { offer: Some(offer(OTHER)), ..rows(Role::Member) };
     let plan = planned(&other, &accept, &offered).unwrap();
     assert_eq!(
@@ -413,6 +418,80 @@ fn a_session_is_handed_over_by_the_yes_of_whom_it_is_offered_to() {
     }
 }
 
+fn accept(open_max: u32, words_bytes_max: u64) -> PeopleChange {
+    let own_directory = "/srv/work/own".to_owned();
+    PeopleChange::AcceptOffer {
+        session: SESSION,
+        within: HeirLimits { own_directory, open_max, words_bytes_max },
+    }
+}
+
+#[test]
+fn whoever_takes_a_session_over_could_have_made_it() {
+    let other = Principal::member(ORG, OTHER, "other");
+    let mut offered = ChangeRows { offer: Some(offer(OTHER)), ..rows(Role::Member) };
+    offered.heir_room = HeirRoom { open: 1, words_bytes: 900 };
+    assert!(planned(&other, &accept(2, 1_000), &offered).is_ok(), "what fits to the byte is theirs");
+    assert_eq!(refused(&other, &accept(1, 1_000), &offered), PeopleRefusal::TooManyOpen { limit: 1 });
+    let full = PeopleRefusal::TooManyWords { used: 900, limit: 999 };
+    assert_eq!(refused(&other, &accept(2, 999), &offered), full);
+    // Somebody else's directory is not theirs to choose, unless it is below one that is.
+    offered.session.as_mut().unwrap().directory = "/home/me/project".to_owned();
+    let elsewhere = denied(Denied::DirectoryNotYours);
+    assert_eq!(refused(&other, &accept(2, 1_000), &offered), elsewhere);
+    let rooted = Principal { roots: vec!["/home/me".to_owned()], ..other.clone() };
+    assert!(planned(&rooted, &accept(2, 1_000), &offered).is_ok());
+    let unkeyed = Principal { agents: vec![("scripted".to_owned(), None)], ..rooted.clone() };
+    assert_eq!(refused(&unkeyed, &accept(2, 1_000), &offered), denied(Denied::AgentNotYours));
+    // A no takes nothing of it.
+    let decline = PeopleChange::DeclineOffer { session: SESSION };
+    assert!(planned(&unkeyed, &decline, &offered).is_ok());
+    // What the credential may do is asked as always: it takes the right to manage, and no other.
+    let manages = Principal { rights: Rights::NONE.with(Right::Manage), ..rooted };
+    assert!(planned(&manages, &accept(2, 1_000), &offered).is_ok());
+}
+
+#[test]
+fn what_lets_somebody_in_for_good_is_not_made_with_a_token() {
+    let password = || PeopleChange::SetPassword {
+        person: ME,
+        password: Some("$argon2".to_owned()),
+        keep: None,
+        proved: None,
+    };
+    let email = |person| PeopleChange::ChangePerson {
+        person,
+        name: None,
+        email: Some("me@x".to_owned()),
+        role: None,
+    };
+    let identity =
+        || PeopleChange::SetIdentity { person: ME, issuer: "https://i".into(), subject: "s".into() };
+    let by = me(Role::Owner);
+    let with = |purpose, parent, person| ChangeRows {
+        person: Some(state(person, Role::Owner)),
+        own_credential: Some(OwnCredential { token: TOKEN, purpose, expires: None, parent }),
+        ..rows(Role::Owner)
+    };
+    for (change, person) in [(password(), ME), (email(ME), ME), (email(THEY), THEY), (identity(), ME)] {
+        assert!(reads_of(&change).own_credential, "{change:?}");
+        for purpose in [Purpose::Machine, Purpose::Browser, Purpose::Cli] {
+            assert!(planned(&by, &change, &with(purpose, None, person)).is_ok(), "{change:?} by {purpose:?}");
+            // Who came in by what a token made is no better than the token.
+            let rows = with(purpose, Some(TOKEN), person);
+            assert_eq!(refused(&by, &change, &rows), PeopleRefusal::NeedsSignIn, "{change:?}");
+        }
+        let rows = with(Purpose::Api, None, person);
+        assert_eq!(refused(&by, &change, &rows), PeopleRefusal::NeedsSignIn, "{change:?}");
+    }
+    // Taking a password away lets nobody in, and a name for people is none.
+    let none = PeopleChange::SetPassword { person: ME, password: None, keep: None, proved: None };
+    let name = PeopleChange::ChangePerson { person: ME, name: Some("Me".into()), email: None, role: None };
+    for change in [none, name] {
+        assert!(planned(&by, &change, &with(Purpose::Api, None, ME)).is_ok(), "{change:?}");
+    }
+}
+
 #[test]
 fn a_session_is_offered_to_one_person_who_does_not_own_it_while_it_is_open() {
     let by = me(Role::Member);
@@ -438,8 +517,8 @@ fn a_session_is_offered_to_one_person_who_does_not_own_it_while_it_is_open() {
 fn all_sessions_of_somebody_are_offered_and_those_of_somebody_who_is_disabled_are_handed_over() {
     let session = |bits, ended| {
         let session = rows(Role::Member).session.unwrap();
-        let record = Record { session: SessionId::from_bits(bits), owner: THEY, ..session.record };
-        SessionState { record, ended }
+        let record = Record { session: SessionId::from_bits(bits), owner: THEY, ..session.record.clone() };
+        SessionState { record, ended, ..session }
     };
     let kept = OfferRow { session: SessionId::from_bits(2), from: THEY, ..offer(ME) };
     let owned = vec![

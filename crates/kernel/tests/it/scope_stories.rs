@@ -17,15 +17,15 @@ fn a_change_that_waits_is_given_up_when_the_session_is_handed_over() {
     check(
         "say; ready; enter; hand over; stopped; enter; hand over; entered",
         expect![[r#"
-        say         queued m1, turn 1 of m1, attempt 1.1        start 1.1 m1
-        ready       handed 1.1                                  work 1.1 m1
-        enter       to enter w1                                 work 1.1 m1
-        hand over   scope kept (asked), stop turn 1 (revoked)   stop 1.1 m1
-        stopped     turn 1 stopped                              nothing
-        enter       to enter w1, errand 0.1 to enter w1         errand 0.1 to enter w1
-        hand over                                               errand 0.1 to enter w1
-        entered     epoch 1 in /srv/w1                          nothing
-    "#]],
+            say         queued m1, turn 1 of m1, attempt 1.1            start 1.1 m1
+            ready       handed 1.1                                      work 1.1 m1
+            enter       to enter w1                                     work 1.1 m1
+            hand over   scope kept (asked), stop turn 1 (handed over)   stop 1.1 m1
+            stopped     turn 1 stopped                                  nothing
+            enter       to enter w1, errand 0.1 to enter w1             errand 0.1 to enter w1
+            hand over                                                   errand 0.1 to enter w1
+            entered     epoch 1 in /srv/w1                              nothing
+        "#]],
     );
 }
 

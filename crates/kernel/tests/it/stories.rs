@@ -869,17 +869,17 @@ fn a_session_that_is_handed_over_ends_what_waits_and_what_runs_whoever_said_it()
     check(
         "say 1 by 2; ready; asks; say 2; say 3 by 2; hold 3; hand over; answer 1 yes; stopped; say 4 by 2; hand over",
         expect![[r#"
-            say 1 by 2     queued m1, turn 1 of m1, attempt 1.1                                        start 1.1 m1
-            ready          handed 1.1                                                                  work 1.1 m1
-            asks           asked a1 until 200                                                          work 1.1 m1
-            say 2          queued m2                                                                   work 1.1 m1
-            say 3 by 2     queued m3                                                                   work 1.1 m1
-            hold 3         held m3 (asked, until 5000)                                                 work 1.1 m1
-            hand over      refused m2 (handed over), refused m3 (handed over), stop turn 1 (revoked)   stop 1.1 m1
-            answer 1 yes   answered a1 yes                                                             stop 1.1 m1 a1: yes
-            stopped        turn 1 stopped                                                              nothing
-            say 4 by 2     queued m4, turn 2 of m4, attempt 2.1                                        start 2.1 m4
-            hand over      stop turn 2 (revoked)                                                       stop 2.1 m4
+            say 1 by 2     queued m1, turn 1 of m1, attempt 1.1                                            start 1.1 m1
+            ready          handed 1.1                                                                      work 1.1 m1
+            asks           asked a1 until 200                                                              work 1.1 m1
+            say 2          queued m2                                                                       work 1.1 m1
+            say 3 by 2     queued m3                                                                       work 1.1 m1
+            hold 3         held m3 (asked, until 5000)                                                     work 1.1 m1
+            hand over      refused m2 (handed over), refused m3 (handed over), stop turn 1 (handed over)   stop 1.1 m1
+            answer 1 yes   answered a1 yes                                                                 stop 1.1 m1 a1: yes
+            stopped        turn 1 stopped                                                                  nothing
+            say 4 by 2     queued m4, turn 2 of m4, attempt 2.1                                            start 2.1 m4
+            hand over      stop turn 2 (handed over)                                                       stop 2.1 m4
         "#]],
     );
 }

@@ -98,6 +98,7 @@ fn fact_in_words(fact: &Fact) -> String {
                 StopWhy::TimeLimit => "time limit",
                 StopWhy::Ending => "session is ending",
                 StopWhy::Revoked => "revoked",
+                StopWhy::HandedOver => "handed over",
             };
             format!("stop turn {turn} ({why})")
         }

@@ -243,3 +243,32 @@ async fn a_link_works_once_and_not_for_ever_and_a_token_until_its_time() {
     same(&spend(&old).await, (401, Some("wrong_sign_in")));
     stage.town.close().await;
 }
+
+/// A token that somebody found is good until it ends. It must not become a way in that stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_makes_nobody_a_way_in_that_outlasts_it() {
+    let town = Town::new(&[]).await;
+    let amy = town.person(&town.host, "amy", Role::Admin).await;
+    let token = town.token(&amy, Rights::ALL).await;
+    let me = format!("/api/v1/users/{}", amy.by.person);
+    let wishes = [
+        ("PUT", "/api/v1/me/password", json!({"new": "a long enough password"})),
+        ("PATCH", me.as_str(), json!({"email": "somebody@else.example"})),
+    ];
+    for (method, path, body) in &wishes {
+        let (status, _, told) = town.answer(Some(&token.token), method, path, Some(body)).await;
+        assert_eq!((status, told["code"].as_str()), (403, Some("needs_sign_in")), "{path}");
+    }
+    let (_, _, me_now) = town.answer(Some(&token.token), "GET", "/api/v1/me", None).await;
+    assert_eq!((&me_now["has_password"], &me_now["email"]), (&json!(false), &Value::Null));
+    let (_, _, audit) = town.answer(Some(&town.host.token), "GET", "/api/v1/audit?limit=20", None).await;
+    let refused: Vec<_> =
+        audit["items"].as_array().unwrap().iter().map(|row| row["refused"].clone()).collect();
+    assert_eq!(refused.iter().filter(|code| **code == json!("needs_sign_in")).count(), 2, "{audit}");
+    // Who has signed in may.
+    for (method, path, body) in &wishes {
+        let (status, _, told) = town.answer(Some(&amy.token), method, path, Some(body)).await;
+        assert_eq!(status, 200, "{path}: {told}");
+    }
+    town.close().await;
+}

@@ -53,7 +53,7 @@ pub async fn words_count_for_the_owner_of_their_session_as_long_as_they_are_kept
     assert_eq!(totals, DiskTotals { words_bytes: room + theirs, words_bytes_top: room });
     let over = PeopleChange::HandOver { session: ses(1), to: friend().person };
     assert_eq!(change(store, &me(), over).await, "done");
-    assert_eq!(change(store, &friend(), PeopleChange::AcceptOffer { session: ses(1) }).await, "done");
+    assert_eq!(change(store, &friend(), accept_offer(ses(1))).await, "done");
     assert_eq!((used(store, &me()).await, used(store, &friend()).await), (0, room + theirs));
 }
 

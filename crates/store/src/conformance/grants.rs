@@ -291,7 +291,7 @@ pub async fn a_change_of_a_session_is_judged_by_its_record_as_it_is<F: Fixture>(
     for wanted in changes() {
         assert_eq!(change(store, &friend(), wanted.clone()).await, "done", "{wanted:?}");
     }
-    assert_eq!(change(store, &partner(), PeopleChange::AcceptOffer { session }).await, "done");
+    assert_eq!(change(store, &partner(), accept_offer(session)).await, "done");
     // Whoever had it before has nothing left of it.
     refuses(&on, &me(), changes()[1].clone(), "not_found").await;
 }

@@ -282,6 +282,7 @@ macro_rules! conformance {
             // offers
             an_offer_changes_nothing_until_it_is_accepted,
             what_waited_in_a_session_that_was_handed_over_ends_with_its_reason,
+            an_offer_is_accepted_only_by_who_has_room_for_it_and_may_use_its_directory,
             an_offer_is_answered_by_whom_it_is_to_and_taken_back_by_who_manages_it,
             a_session_is_offered_to_one_person_at_a_time_until_that_lapses,
             an_offer_is_over_with_its_session_and_with_either_person,

@@ -35,7 +35,7 @@ fn over(to: &Principal) -> PeopleChange {
 }
 
 fn accept() -> PeopleChange {
-    PeopleChange::AcceptOffer { session: ses(1) }
+    accept_offer(ses(1))
 }
 
 fn decline() -> PeopleChange {
@@ -232,4 +232,30 @@ pub async fn all_sessions_of_somebody_are_offered_and_handed_over_once_they_have
         let last = rows.last().map(|row| row.item.clone());
         assert_eq!(last, Some(InboxItem::HandOver { to: third().person }), "{session}");
     }
+}
+
+/// Whoever takes it over could have made it: the counts and the directory are those of the rows in the transaction.
+pub async fn an_offer_is_accepted_only_by_who_has_room_for_it_and_may_use_its_directory<F: Fixture>() {
+    let on = given::<F>().await;
+    let store = on.store();
+    assert_eq!(change(store, &me(), over(&friend())).await, "done");
+    let words = |by: Principal| async move { store.disk_use(by.org, by.person).await.unwrap().words_bytes };
+    let both = words(me()).await + words(friend()).await;
+    let yes = |own_directory: &str, open_max, words_bytes_max| PeopleChange::AcceptOffer {
+        session: ses(1),
+        within: HeirLimits { own_directory: own_directory.to_owned(), open_max, words_bytes_max },
+    };
+    let here = scope().directory;
+    let before = (picture(&on).await, stands(store, &friend()).await);
+    for (no, code) in [
+        (yes(&here, 1, both), "too_many_open_sessions"),
+        (yes(&here, 2, both - 1), "too_much_on_disk"),
+        (yes("/elsewhere", 2, both), "directory_not_yours"),
+    ] {
+        assert_eq!(change(store, &friend(), no).await, code);
+        assert_eq!((picture(&on).await, stands(store, &friend()).await), before, "{code}");
+        assert_eq!(acted(store).await[0].refused.as_deref(), Some(code));
+    }
+    assert_eq!(change(store, &friend(), yes(&here, 2, both)).await, "done");
+    assert_eq!(words(friend()).await, both);
 }

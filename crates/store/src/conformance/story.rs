@@ -107,7 +107,7 @@ pub(super) async fn set(store: &dyn Store, change: PeopleChange) {
 /// Lets a session of somebody's be another's: the offer, and their yes.
 pub(super) async fn hand_over(store: &dyn Store, session: SessionId, by: &Principal, to: &Principal) {
     set_by(store, by, PeopleChange::HandOver { session, to: to.person }).await;
-    set_by(store, to, PeopleChange::AcceptOffer { session }).await;
+    set_by(store, to, accept_offer(session)).await;
 }
 
 /// The same by somebody else.
@@ -651,4 +651,10 @@ pub(super) async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T>
         Poll::Pending
     })
     .await
+}
+
+/// The yes of somebody who has room for everything.
+pub(super) fn accept_offer(session: SessionId) -> PeopleChange {
+    let (own_directory, open_max, words_bytes_max) = (scope().directory, 1_000, u64::MAX);
+    PeopleChange::AcceptOffer { session, within: HeirLimits { own_directory, open_max, words_bytes_max } }
 }

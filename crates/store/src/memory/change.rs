@@ -4,8 +4,8 @@ use super::contents::{Contents, Kept};
 use super::people::StoredToken;
 use crate::*;
 use kernel::people::{
-    CredentialState, HostState, LinkState, PeopleWrite, PersonState, RuleState, SessionState, TokenHolder,
-    Touched, name_key,
+    CredentialState, HeirRoom, HostState, LinkState, PeopleWrite, PersonState, RuleState, SessionState,
+    TokenHolder, Touched, name_key,
 };
 use kernel::{
     Grant, Grantee, GroupId, MessageId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId,
@@ -49,7 +49,18 @@ impl PeopleTx for Contents {
 
     fn session_state(&mut self, session: SessionId) -> Read<Option<SessionState>> {
         let kept = self.sessions.get(&session);
-        Ok(kept.map(|kept| SessionState { record: kept.record.clone(), ended: kept.projection.ended }))
+        Ok(kept.map(|kept| SessionState {
+            record: kept.record.clone(),
+            ended: kept.projection.ended,
+            directory: kept.scope.home().to_owned(),
+            words_bytes: kept.words_bytes,
+        }))
+    }
+
+    fn heir_room(&mut self, org: OrgId, person: PersonId) -> Read<HeirRoom> {
+        let theirs = |kept: &&Kept| kept.record.org == org && kept.record.owner == person && kept.is_open();
+        let open = self.sessions.values().filter(theirs).count() as u32;
+        Ok(HeirRoom { open, words_bytes: self.disk_use(org, person).words_bytes })
     }
 
     fn offer(&mut self, session: SessionId) -> Read<Option<OfferRow>> {

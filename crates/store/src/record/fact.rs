@@ -73,6 +73,7 @@ enum StopRecord {
     TimeLimit {},
     Ending {},
     Revoked {},
+    HandedOver {},
 }
 
 #[derive(Serialize, Deserialize)]
@@ -425,6 +426,7 @@ impl From<StopWhy> for StopRecord {
             StopWhy::TimeLimit => Self::TimeLimit {},
             StopWhy::Ending => Self::Ending {},
             StopWhy::Revoked => Self::Revoked {},
+            StopWhy::HandedOver => Self::HandedOver {},
         }
     }
 }
@@ -436,6 +438,7 @@ impl From<StopRecord> for StopWhy {
             StopRecord::TimeLimit {} => Self::TimeLimit,
             StopRecord::Ending {} => Self::Ending,
             StopRecord::Revoked {} => Self::Revoked,
+            StopRecord::HandedOver {} => Self::HandedOver,
         }
     }
 }

@@ -71,6 +71,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::StopAsked { turn, why: StopWhy::TimeLimit },
         Fact::StopAsked { turn, why: StopWhy::Ending },
         Fact::StopAsked { turn, why: StopWhy::Revoked },
+        Fact::StopAsked { turn, why: StopWhy::HandedOver },
         Fact::TurnEnded { turn, outcome: Outcome::Answered },
         Fact::TurnEnded { turn, outcome: Outcome::Stopped },
         Fact::TurnEnded { turn, outcome: Outcome::Interrupted },
@@ -199,6 +200,7 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"stop_asked":{"turn":2,"why":{"time_limit":{}}}}
         {"stop_asked":{"turn":2,"why":{"ending":{}}}}
         {"stop_asked":{"turn":2,"why":{"revoked":{}}}}
+        {"stop_asked":{"turn":2,"why":{"handed_over":{}}}}
         {"turn_ended":{"turn":2,"outcome":{"answered":{}}}}
         {"turn_ended":{"turn":2,"outcome":{"stopped":{}}}}
         {"turn_ended":{"turn":2,"outcome":{"interrupted":{}}}}

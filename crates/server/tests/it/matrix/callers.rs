@@ -74,6 +74,16 @@ pub(super) async fn callers(town: &Town, places: &[Place]) -> Vec<Caller> {
             let token = Some(with.token);
             callers.push(Caller { name, is, person: person.clone(), token, place: 0, tries });
         }
+        let token = Some(town.credential(&person, Purpose::Cli, |_| {}).await.token);
+        let is = Is { signed_in: true, ..plain(role) };
+        callers.push(Caller {
+            name: format!("{handle}, signed in"),
+            is,
+            person,
+            token,
+            place: 0,
+            tries: Tries::Few,
+        });
     }
     callers.extend(odd_ones(town, places, &callers).await);
     callers
@@ -87,7 +97,8 @@ async fn join(town: &Town, place: &Place, handle: &str, role: Role) -> Somebody 
 }
 
 fn plain(role: Role) -> Is {
-    Is { alive: true, role, host: false, rights: Rights::ALL, bound: Bound::No, first_org: true }
+    let (rights, bound) = (Rights::ALL, Bound::No);
+    Is { alive: true, role, host: false, rights, bound, signed_in: false, first_org: true }
 }
 
 fn only(right: Right) -> Rights {
@@ -117,16 +128,17 @@ async fn odd_ones(town: &Town, places: &[Place], usual: &[Caller]) -> Vec<Caller
         tries: Tries::All,
     };
     let owner = Is { host: true, ..plain(Role::Owner) };
+    let machine = Is { signed_in: true, ..owner };
     let host = town.token(&town.host, Rights::ALL).await;
     let turn = Rights::NONE.with(Right::Read).with(Right::Prompt);
     let bound = |bound| Is { rights: turn, bound, ..plain(Role::Member) };
     let other = &places[1].owner;
-    let second = Is { first_org: false, ..plain(Role::Owner) };
+    let second = Is { first_org: false, signed_in: true, ..plain(Role::Owner) };
     let mut odd = vec![
         named("the host", owner, &town.host, Some(host.token)),
         Caller {
             tries: Tries::Few,
-            ..named("the machine", owner, &town.host, Some(town.host.token.clone()))
+            ..named("the machine", machine, &town.host, Some(town.host.token.clone()))
         },
         Caller { place: 1, ..named("another org's owner", second, other, Some(other.token.clone())) },
         named("a turn, here", bound(Bound::Here), &member.person, None),
@@ -182,6 +194,9 @@ pub(super) async fn like(town: &Town, places: &[Place], caller: &Caller, handle:
     let person = join(town, &places[caller.place], handle, caller.is.role).await;
     let another = Caller { person, ..caller.clone() };
     let token = match caller.is.bound {
+        Bound::No if caller.is.signed_in => {
+            town.credential(&another.person, Purpose::Cli, |_| {}).await.token
+        }
         Bound::No => town.token(&another.person, caller.is.rights).await.token,
         Bound::Here | Bound::Elsewhere => elsewhere(town, &another).await,
     };

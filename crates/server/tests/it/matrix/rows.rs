@@ -451,7 +451,7 @@ fn myself() -> Vec<Row> {
     let nothing = || vec![Target::Nothing];
     vec![
         row("change_me", mine, nothing()).changes().body(|_| Some(json!({"name": "Somebody"}))),
-        row("set_password", Takes::Mint(Rights::ALL), nothing())
+        row("set_password", Takes::OwnPassword, nothing())
             .changes_caller()
             .body(|_| Some(json!({"new": "a long enough password"}))),
         row("sign_out", Takes::Credential, nothing()).changes_caller(),
@@ -509,6 +509,10 @@ fn people() -> Vec<Row> {
             .way("owner")
             .changes_caller()
             .body(|_| Some(json!({"role": "owner"}))),
+        Row { takes: Takes::TheirEmail, ..on("change_person", false, None) }
+            .way("email")
+            .changes()
+            .body(|names| Some(json!({"email": format!("{}@example.org", names.fresh)}))),
         on("disable", false, None).changes_caller(),
         on("enable", false, None).changes_caller(),
         Row { takes: Takes::LetIn, ..on("make_link", true, None) }.changes(),

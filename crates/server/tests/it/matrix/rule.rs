@@ -12,6 +12,8 @@ pub(super) struct Is {
     pub(super) host: bool,
     pub(super) rights: Rights,
     pub(super) bound: Bound,
+    /// True if they have signed in, or have the machine's own credential; else it is a token for a program.
+    pub(super) signed_in: bool,
     /// True if they are of the first org, in which the agents' doors are.
     pub(super) first_org: bool,
 }
@@ -158,6 +160,10 @@ pub(super) enum Takes {
     SeePerson,
     /// To make a credential with these rights.
     Mint(Rights),
+    /// A password of one's own: it is good for everything and for good, so it takes all rights, and no token.
+    OwnPassword,
+    /// Another e-mail address of somebody, by which they may be vouched for: no token changes it.
+    TheirEmail,
     /// To make what lets somebody in: it is good for everything, so whoever makes it has to be.
     LetIn,
     RevokeToken,
@@ -239,6 +245,11 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
             let more = if rights.iter().all(|right| is.rights.has(right)) { Ok(()) } else { Err(RIGHT) };
             unbound(is).and_then(|()| right(is, Right::Admin)).and(more)
         }
+        (Takes::OwnPassword, _) => {
+            let whole = if is.rights == Rights::ALL { Ok(()) } else { Err(RIGHT) };
+            unbound(is).and(whole).and_then(|()| signed_in(is))
+        }
+        (Takes::TheirEmail, target) => person(is, target, false, None).and_then(|()| signed_in(is)),
         (Takes::LetIn, target) => {
             let whole = if is.rights == Rights::ALL { Ok(()) } else { Err(RIGHT) };
             unbound(is).and(whole).and_then(|()| person(is, target, true, None))
@@ -284,6 +295,10 @@ fn host(is: &Is) -> Step {
 
 fn unbound(is: &Is) -> Step {
     if is.bound == Bound::No { Ok(()) } else { Err(BOUND) }
+}
+
+fn signed_in(is: &Is) -> Step {
+    if is.signed_in { Ok(()) } else { Err((403, Some("needs_sign_in"))) }
 }
 
 fn there(target: Target) -> Step {

@@ -7,8 +7,8 @@ use crate::town::{Busy, Town};
 use crate::world::{Somebody, trace};
 use engine::{IfNew, NewRule, PersonChange, Purpose, Resource, RootRow, RuleEffect};
 use kernel::{
-    ApprovalId, Grant, Grantee, GroupId, MessageId, PersonId, Right, Rights, Role, RuleId, SessionId, To,
-    TokenId, Turn,
+    ApprovalId, Change, Grant, Grantee, GroupId, MessageId, PersonId, Request, Right, Rights, Role, RuleId,
+    SessionId, Setting, To, TokenId, Turn,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,13 +234,15 @@ impl<'a> Scene<'a> {
                 busy
             }
             Stands::WasOwn | Stands::WasOwnViews => {
-                let session = self.handed(me, giver, None).await;
+                let session = self.handed(me, giver).await;
                 town.busy_in(giver, To::Session(session), None).await
             }
             Stands::Own | Stands::OwnOfClosedAgent => {
-                let agent = (stands == Stands::OwnOfClosedAgent).then_some("closed");
-                let session = self.handed(giver, me, agent).await;
+                let session = self.handed(giver, me).await;
                 town.give(me, session, manages.0, manages.1).await;
+                if stands == Stands::OwnOfClosedAgent {
+                    self.let_use(giver, session, "closed").await;
+                }
                 town.busy_in(giver, To::Session(session), None).await
             }
             Stands::OtherOrg => {
@@ -264,11 +266,19 @@ impl<'a> Scene<'a> {
     }
 
     /// A session that was one's and is the other's. Nothing goes on in it: what did would have ended.
-    async fn handed(&self, from: &Somebody, to: &Somebody, agent: Option<&str>) -> SessionId {
-        let (town, if_new) = (self.town, IfNew { agent: agent.map(str::to_owned), ..IfNew::default() });
+    async fn handed(&self, from: &Somebody, to: &Somebody) -> SessionId {
+        let (town, if_new) = (self.town, IfNew::default());
         let made = town.engine.way_in().make(&town.now(from).await, if_new, None, trace()).await.unwrap();
         town.hand_over(from, made.session, to).await;
         made.session
+    }
+
+    /// Nobody accepts a session whose agent is not theirs to use; but whoever manages it may give it another one later.
+    async fn let_use(&self, by: &Somebody, session: SessionId, agent: &str) {
+        let (model, mode) = (Setting::Keep, Setting::Keep);
+        let change = Change::Set { agent: Some(agent.to_owned()), model, mode };
+        let request = Request::ChangeScope { session, change, now: false };
+        self.town.engine.way_in().ask(&self.town.now(by).await, request, trace()).await.unwrap();
     }
 
     /// Whatever is asked about an offer that is there needs one.

@@ -4,6 +4,7 @@
 //! not. Only then is it looked up, and written down if it is there. What was never minted is no news, and what belongs to
 //! another org is told to neither: orgs see nothing of each other, not even that somebody has tried.
 
+use crate::view::readable;
 use crate::{Trace, Views};
 use kernel::{ApprovalId, MessageId, Moment, PersonId, Principal, Record, SessionId};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +19,9 @@ const WAITING_MAX: usize = 1_024;
 const ONCE_IN_MS: u64 = 60_000;
 /// Entries that are remembered for that. Beyond them, too, reads are counted and forgotten.
 const NOTED_MAX: usize = 4_096;
+
+/// The code of what is not there, or not for whoever asks.
+const NOT_FOUND: &str = "not_found";
 
 /// The thing that somebody asked to read, by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,6 +135,8 @@ impl Views {
     async fn note_refused_read(&self, read: RefusedRead) -> Result<(), StoreError> {
         let RefusedRead { by, named, refused, trail } = read;
         let record = self.record_of(named).await?.filter(|record| record.org == by.org);
+        // What is not in a thing that they may read was not refused: it is not there.
+        let record = record.filter(|record| refused != NOT_FOUND || readable(&by, record, "").is_err());
         let Some(record) = record.filter(|_| self.refused_reads.is_first(by.person, named, trail.at)) else {
             return Ok(());
         };

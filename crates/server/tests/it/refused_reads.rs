@@ -58,8 +58,11 @@ async fn whoever_reads_what_is_not_theirs_is_in_the_audit() {
     assert_eq!(get(&bob, format!("/sessions/{never}")).await.0, 404);
     assert_eq!(get(&bob, format!("/messages/{nothing}")).await.0, 404);
     assert_eq!(get(&bob, "/sessions/nonsense".to_owned()).await.0, 404);
-    // Nor is what one may read.
+    // Nor is what one may read, or what is not in it.
     assert_eq!(get(&ann, format!("/sessions/{session}")).await.0, 200);
+    for part in ["/changes?turn=9", "/undo?turn=9"] {
+        assert_eq!(get(&ann, format!("/sessions/{session}{part}")).await.0, 404, "{part}");
+    }
     // A credential that is not good for it, and a message by its own id.
     let prompts = town.token(&ann, Rights::NONE.with(Right::Prompt)).await;
     assert_eq!(get(&prompts, format!("/sessions/{session}")).await.0, 403);

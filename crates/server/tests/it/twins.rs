@@ -351,10 +351,14 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
             "/changes?turn=1",
             "/changes?turn=9",
             "/readiness",
+            "/undo?turn=1",
+            "/undo?turn=9",
+            "/files",
         ] {
             script.get(&format!("/api/v1/sessions/{session}{part}")).await;
         }
         script.get(&format!("/api/v1/route?session={session}")).await;
+        script.get(&format!("/api/v1/worktrees?session={session}")).await;
     }
     for message in [said, &busy.runs, &guessed.message] {
         script.get(&format!("/api/v1/messages/{message}?words=true")).await;

@@ -8,8 +8,8 @@ use crate::story::Story;
 use crate::{OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
-    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, Term, Turn, UndoFiles,
-    What,
+    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, NewWorktree, Origin, Return, Scope, Term,
+    Turn, UndoFiles, What,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,11 +159,7 @@ impl ErrandRunner {
     }
 
     /// Nothing of the scope has changed if the worktree cannot be made or set up; what was made is found made next time.
-    async fn enter(
-        &self,
-        wanted: &kernel::NewWorktree,
-        say: &mpsc::Sender<ErrandOutput>,
-    ) -> Result<Return, String> {
+    async fn enter(&self, wanted: &NewWorktree, say: &mpsc::Sender<ErrandOutput>) -> Result<Return, String> {
         let (whom, trees) = (&self.whom, &self.ports.trees);
         let home = whom.scope.directory.clone();
         let (from, new) = (home.clone(), wanted.clone());
@@ -173,6 +169,9 @@ impl ErrandRunner {
         };
         let entered = entered.map_err(|why| format!("the worktree could not be entered: {why}"))?;
         notice(say, Turn(0), &format!("worktree {} on branch {}", entered.name, entered.branch)).await;
+        for known in &entered.notices {
+            notice(say, Turn(0), known).await;
+        }
         if let Some(Scripts { setup: Some(setup), wait, .. }) = self.ports.scripts.get(&whom.scope.agent) {
             let mut output = Output::of("setup", say);
             let ran = run_script(&**setup, whom, &entered.directory, *wait, &mut output).await;
@@ -231,7 +230,7 @@ impl ErrandRunner {
                 (name, "removed", reference)
             }
             Chore::Restore { name, reference } => {
-                self.restore(&name, &reference).await?;
+                self.restore(&name, &reference, say).await?;
                 (name, "restored", reference)
             }
         };
@@ -263,13 +262,26 @@ impl ErrandRunner {
         Ok(trees.remove(of.clone(), name).await?.reference)
     }
 
-    async fn restore(&self, name: &str, reference: &str) -> Result<(), String> {
+    async fn restore(
+        &self,
+        name: &str,
+        reference: &str,
+        say: &mpsc::Sender<ErrandOutput>,
+    ) -> Result<(), String> {
         let (of, trees) = (&self.whom.of, &self.ports.trees);
         let kept = self.kept(|removed| removed.name == name && removed.reference == reference).await?;
         match kept {
             Some(removed) => Ok(trees.restore(of.clone(), removed).await.map(drop)?),
             None => match trees.look(of.clone(), name).await? {
                 Some(seen) if !seen.is_missing => Ok(()),
+                // It was never removed, but deleted by hand.
+                Some(seen) if reference.is_empty() => {
+                    let new = NewWorktree { name: name.to_owned(), base: None, branch: None };
+                    for known in trees.enter(of.clone(), seen.repository, new).await?.notices {
+                        notice(say, Turn(0), &known).await;
+                    }
+                    Ok(())
+                }
                 Some(_) | None => Err(format!("nothing is kept as {reference}")),
             },
         }

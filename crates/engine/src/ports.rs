@@ -310,6 +310,8 @@ pub struct EnteredTree {
     pub directory: String,
     /// Its branch.
     pub branch: String,
+    /// Things that people should know of it.
+    pub notices: Vec<String>,
 }
 
 /// The changes of a turn.
@@ -442,6 +444,8 @@ pub struct TreeSeen {
     pub seen_at: Moment,
     /// Its directory is not there, or not whole.
     pub is_missing: bool,
+    /// Somebody has deleted it by hand, or cut it off from its repository: it can be made whole again.
+    pub is_deleted: bool,
 }
 
 /// Where nothing is under version control.

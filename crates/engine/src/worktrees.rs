@@ -149,8 +149,8 @@ impl Worktrees {
         Ok(removed.ok_or(ConflictError::Changed)?)
     }
 
-    /// Gives a worktree back as it was when it was removed: the last time, or that of a reference. Asked again, it answers
-    /// the same.
+    /// Gives a worktree back as it was when it was removed: the last time, or that of a reference. One that was deleted by hand
+    /// is made again as far as it is known. Asked again, it answers the same.
     pub async fn restore(
         &self,
         by: &Principal,
@@ -175,13 +175,18 @@ impl Worktrees {
         let mut removed = self.removed_of(session, name).await?.into_iter();
         let removed = removed.find(|removed| reference.is_none_or(|wanted| removed.reference == wanted));
         match (removed, self.is_whole(session, name).await?) {
-            (Some(_), true) => return Err(Taken { what: "worktree" }.into()),
+            (_, Wholeness::Deleted) if reference.is_none() => {
+                // Nothing is kept under a reference: it was never removed.
+                let (name, reference) = (name.to_owned(), String::new());
+                self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
+            }
+            (Some(_), Wholeness::Whole) => return Err(Taken { what: "worktree" }.into()),
             // One whose removal or restoring was cut short is gone on with.
-            (Some(RemovedTree { name, reference, .. }), false) => {
+            (Some(RemovedTree { name, reference, .. }), Wholeness::Deleted | Wholeness::Missing) => {
                 self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
             }
             // Whoever asks again has it.
-            (None, true) if reference.is_none() => {}
+            (None, Wholeness::Whole) if reference.is_none() => {}
             (None, _) => return Err(AccessError::NotFound { what: "worktree" }.into()),
         }
         let seen = self.worktree_now(session, name).await?;
@@ -238,13 +243,15 @@ impl Worktrees {
         Ok(names.iter().any(|(of, known)| *of == session && known == name))
     }
 
-    /// True if it is there, and not half of it.
-    async fn is_whole(&self, session: SessionId, name: &str) -> Result<bool, UnavailableError> {
+    async fn is_whole(&self, session: SessionId, name: &str) -> Result<Wholeness, UnavailableError> {
         if !self.has_worktree(session, name).await? {
-            return Ok(false);
+            return Ok(Wholeness::Missing);
         }
-        let seen = self.worktree_now(session, name).await?;
-        Ok(seen.is_some_and(|seen| !seen.is_missing))
+        Ok(match self.worktree_now(session, name).await? {
+            Some(seen) if seen.is_deleted => Wholeness::Deleted,
+            Some(seen) if !seen.is_missing => Wholeness::Whole,
+            Some(_) | None => Wholeness::Missing,
+        })
     }
 
     async fn removed_of(&self, session: SessionId, name: &str) -> Result<Vec<RemovedTree>, UnavailableError> {
@@ -385,6 +392,15 @@ impl Worktrees {
     }
 }
 
+/// The state of a worktree that somebody wants to have back.
+enum Wholeness {
+    Whole,
+    /// Somebody has deleted it by hand.
+    Deleted,
+    /// It is not there, or half of it.
+    Missing,
+}
+
 fn is_in(row: &SessionRow, name: &str) -> bool {
     let inside = row.scope.worktree.as_ref().is_some_and(|worktree| worktree.name == name);
     inside && row.ended.is_none()
@@ -459,6 +475,7 @@ mod tests {
             used_at: Moment(used_days * DAY_MS),
             seen_at: Moment(used_days * DAY_MS),
             is_missing: false,
+            is_deleted: false,
         }
     }
 

@@ -148,6 +148,7 @@ pub(crate) fn story(story: &Story) -> String {
 fn worktree(name: &str, change: &str, reference: &str) -> String {
     match change {
         "removed" => format!("worktree {name} was removed; everything in it is kept as {reference}"),
+        "restored" if reference.is_empty() => format!("worktree {name} had been deleted, and was made again"),
         _ => format!("worktree {name} was {change}, from {reference}"),
     }
 }

@@ -86,7 +86,8 @@ pub(crate) async fn remove(
 
 /// Have a worktree back that was removed
 ///
-/// Every file is as it was, also what was never committed. Asked again, it answers the same.
+/// Every file is as it was, also what was never committed. One that somebody has deleted by hand is made again as it was when it was
+/// last recorded. Asked again, it answers the same.
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/worktrees/{name}/restore", tag = "worktrees",
     operation_id = "restore_worktree", params(WorktreePath, KeyHeader), request_body = RestoreWorktree,

@@ -195,7 +195,7 @@ fn refused(words: &str) -> TreesError {
 }
 
 fn entered(name: String, directory: String) -> EnteredTree {
-    EnteredTree { branch: format!("homing/{name}"), name, directory }
+    EnteredTree { branch: format!("homing/{name}"), name, directory, notices: Vec::new() }
 }
 
 impl Grown {
@@ -420,6 +420,7 @@ impl Trees for FaultyTrees {
                 used_at: now,
                 seen_at: now,
                 is_missing: false,
+                is_deleted: false,
             }))
         })
     }

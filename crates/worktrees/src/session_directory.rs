@@ -186,7 +186,8 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
 
 fn gone(directory: &str) -> NoGround {
     NoGround::Gone(format!(
-        "{directory} is not there any more: put it back, or say where it is now with `homing scope relink DIR`"
+        "{directory} is not there any more: put it back (a worktree with `homing worktree restore NAME`), or say where it is now \
+         with `homing scope relink DIR`"
     ))
 }
 

@@ -159,7 +159,7 @@ fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, Tre
     let directory = entered.directory.into_os_string().into_string();
     let directory = directory.map_err(|_| refused("the worktree's path is not text"))?;
     let branch = entered.branch.unwrap_or_else(|| NO_BRANCH.to_owned());
-    Ok(EnteredTree { name: name.to_owned(), directory, branch })
+    Ok(EnteredTree { name: name.to_owned(), directory, branch, notices: entered.notices })
 }
 
 impl GitTrees {
@@ -521,6 +521,7 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
         used_at: kernel::Moment(seen.used_at_ms),
         seen_at: kernel::Moment(now_ms()),
         is_missing: seen.is_missing,
+        is_deleted: seen.is_deleted,
     }
 }
 

@@ -51,7 +51,12 @@ pub(crate) fn is_tree(directory: &str) -> bool {
 }
 
 fn entered(name: String) -> EnteredTree {
-    EnteredTree { directory: format!("/trees/{name}"), branch: format!("homing/{name}"), name }
+    EnteredTree {
+        directory: format!("/trees/{name}"),
+        branch: format!("homing/{name}"),
+        name,
+        notices: Vec::new(),
+    }
 }
 
 impl Trees for Grove {
@@ -245,5 +250,6 @@ fn seen(session: SessionId, name: &str, used_at: Moment) -> TreeSeen {
         used_at,
         seen_at: used_at,
         is_missing: false,
+        is_deleted: false,
     }
 }

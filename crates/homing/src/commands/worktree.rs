@@ -37,7 +37,7 @@ enum WorktreeVerb {
         #[arg(long)]
         skip_teardown: bool,
     },
-    /// Have one back, as it was when it was removed
+    /// Have one back, as it was when it was removed, or last recorded before somebody deleted it
     Restore {
         name: String,
         /// The reference that keeps it, if it was removed several times [default: the last]

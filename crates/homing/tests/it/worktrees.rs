@@ -118,6 +118,52 @@ fn a_worktree_is_set_up_worked_in_removed_and_had_back_to_the_last_byte() {
     assert!(yard.ask("!run cat kept.txt").contains("changed"), "and the session works in it again");
 }
 
+#[test]
+fn a_worktree_deleted_by_hand_is_entered_removed_and_had_back() {
+    let yard = Yard::new();
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let root = PathBuf::from(text(&yard.now(), "directory"));
+    yard.ask("!run echo changed > kept.txt; echo new > new.txt; git add new.txt; chmod 600 new.txt");
+    let before = everything(&root);
+    let is_whole = || {
+        assert_eq!(everything(&root), before);
+        assert_eq!(git(&root, &["diff", "--cached", "--name-only"]), "new.txt");
+    };
+    // While its session is in it, nothing is begun there; it is had back without ever having been removed.
+    fs::remove_dir_all(&root).unwrap();
+    let refused = yard.ask("!run pwd");
+    assert!(refused.contains("homing worktree restore NAME"), "{refused}");
+    let restored = yard.homing.run(&["worktree", "restore", "blue", "--json"]).json(0);
+    assert_eq!(
+        (text(&restored, "directory"), &restored["missing"]),
+        (root.display().to_string(), &json!(false))
+    );
+    is_whole();
+    let log = yard.homing.run(&["log"]);
+    assert!(log.expect(0).contains("worktree blue had been deleted, and was made again"), "{}", log.out);
+    assert!(log.out.contains("as it was when it was last recorded"), "{}", log.out);
+    assert!(yard.ask("!run cat kept.txt").contains("changed"), "the session works in it again");
+
+    // Deleted with git's own files for it and its branch, it is entered again.
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    let branch = git(&root, &["branch", "--show-current"]);
+    fs::remove_dir_all(&root).unwrap();
+    git(&yard.place, &["worktree", "unlock", root.to_str().unwrap()]);
+    git(&yard.place, &["worktree", "prune"]);
+    git(&yard.place, &["branch", "-q", "-D", &branch]);
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    is_whole();
+    assert_eq!(git(&root, &["branch", "--show-current"]), branch);
+
+    // Removed after it was deleted, it is kept whole.
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    fs::remove_dir_all(&root).unwrap();
+    yard.homing.run(&["worktree", "rm", "blue"]).expect(0);
+    assert!(!root.exists());
+    yard.homing.run(&["worktree", "restore", "blue"]).expect(0);
+    is_whole();
+}
+
 /// The list of everything starts nothing: it shows what was recorded after a turn or a look, and says when that was.
 #[test]
 fn a_list_shows_what_was_last_recorded_and_that_of_one_session_what_is_there() {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::SessionId;
 
+use super::again::MadeFrom;
 use super::directory_handle::DirectoryHandle;
 use super::error::GitError;
 use super::names::{BranchName, WorktreeName, check_revision, is_object_id};
@@ -53,6 +54,8 @@ pub struct EnteredWorktree {
     /// None: HEAD is on no branch, as somebody left it.
     pub branch: Option<String>,
     pub base_commit: String,
+    /// Things that whoever enters it should know.
+    pub notices: Vec<String>,
 }
 
 impl Git {
@@ -82,8 +85,11 @@ impl Git {
             None if enter.is_new => self.plan(&enter, &from).await?,
             None => return Err(GitError::NoSuchWorktree(enter.name)),
         };
+        let _damaged = self.hold_damaged(&enter.name, &record).await?;
+        let record = self.plan_if_damaged(&enter.name, record).await?;
+        let notices = record.again.iter().map(MadeFrom::words).collect();
         self.make(&enter.name, record, &from).await?;
-        self.entered(&enter.name, &from, home)
+        Ok(EnteredWorktree { notices, ..self.entered(&enter.name, &from, home)? })
     }
 
     /// Decides what is to be made, and writes it down. Nothing else has happened yet.
@@ -116,6 +122,7 @@ impl Git {
             id: free_id(from, &enter.name)?,
             made_at_ms: now_ms(),
             restoring: None,
+            again: None,
             session: enter.session.map(|session| session.to_string()),
             state: RecordState::Making,
         };
@@ -154,6 +161,12 @@ impl Git {
             } else {
                 Err(GitError::NoSuchWorktree(name.clone()))
             };
+        }
+        if let Some(source) = record.again.take() {
+            self.make_again(name, &record, &source, from).await?;
+            self.step()?;
+            record.state = RecordState::Made;
+            return self.write_record(name, &record);
         }
         if let Some(commit) = &record.restoring {
             self.bring_for(from, commit).await?;
@@ -258,7 +271,14 @@ impl Git {
             .map_err(leads_out)?;
         let branch = Repository::must_be_around(&root)?.branch();
         let branch = branch.and_then(|branch| Some(branch.strip_prefix("refs/heads/")?.to_owned()));
-        Ok(EnteredWorktree { directory, root, home, branch, base_commit: record.base_commit })
+        Ok(EnteredWorktree {
+            directory,
+            root,
+            home,
+            branch,
+            base_commit: record.base_commit,
+            notices: Vec::new(),
+        })
     }
 
     /// The part of the repository's configuration about files as such. Nothing in it can be executed.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::SessionId;
 
+use super::again::Damage;
 use super::error::GitError;
 use super::names::WorktreeName;
 use super::record::{RecordState, WorktreeRecord};
@@ -37,6 +38,8 @@ pub struct WorktreeStatus {
     pub used_at_ms: u64,
     /// Its directory is not there, or not whole.
     pub is_missing: bool,
+    /// Somebody has deleted it by hand, or cut it off from its repository: it can be made whole again.
+    pub is_deleted: bool,
     /// Why nothing can be said about what is in it; it counts as missing then.
     pub trouble: Option<String>,
 }
@@ -88,6 +91,7 @@ impl Git {
     ) -> Result<WorktreeStatus, GitError> {
         let root = self.worktree(&name);
         let directory = root.clone();
+        let is_deleted = self.damage(&name, record) != Damage::None;
         let size_bytes = match size {
             Some(size) => size,
             None => blocking(move || Ok(size_of(&root))).await?,
@@ -107,6 +111,7 @@ impl Git {
             made_at_ms: record.made_at_ms,
             used_at_ms: record.made_at_ms,
             is_missing: true,
+            is_deleted,
             trouble: None,
         };
         // Whatever somebody did to this one, the others are listed.

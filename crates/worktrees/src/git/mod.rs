@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
-//! snapshots are in), then what is done with it: `enter`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
+//! snapshots are in), then what is done with it: `enter` with `again`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
 //! `unversioned` and `stamps`, `restore` with `bring`, `list`, `files`, `collect`, `backup`. `running` knows which runs of git live, `stuck`
 //! which wait in vain, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
@@ -10,6 +10,7 @@
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
 //! git at all. What has to run (setup scripts) runs behind the wall with the agent, and not from here.
 
+mod again;
 mod backup;
 mod bring;
 mod collect;

@@ -3,7 +3,6 @@
 //! It is one line in the message of the snapshot's commit, so that it costs no run of git, and is there as long as the snapshot.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -13,10 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Git;
 use super::error::GitError;
 use super::file_modes::FileModes;
-use super::names::{SnapshotName, is_object_id};
+use super::names::SnapshotName;
 use super::repo_moves::StashNote;
 use super::shadow::ShadowRepository;
-use super::snapshot::{Snapshot, SnapshotExtras, SnapshotHeader};
+use super::snapshot::{LastSnapshot, Snapshot, SnapshotExtras, SnapshotHeader};
 
 /// The facts of a working tree at the moment of a snapshot that its tree does not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,8 +111,8 @@ impl Git {
         let Some(repository) = self.around(directory)? else { return Ok(()) };
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
-        let Some(tree) = last_tree(&shadow) else { return Ok(()) };
-        self.survey_modes(&repository, &shadow, &tree).await.map(drop)
+        let Some(last) = LastSnapshot::read(&shadow.dir) else { return Ok(()) };
+        self.survey_modes(&repository, &shadow, &last.tree).await.map(drop)
     }
 
     /// The headers and notes of two snapshots. An older one has no note.
@@ -127,18 +126,6 @@ impl Git {
         let notes = [0, 1].map(|at: usize| SnapshotNote::read(told[at].note.as_deref()));
         Ok((told, notes))
     }
-}
-
-/// The tree of the last snapshot of a working tree.
-fn last_tree(shadow: &ShadowRepository) -> Option<String> {
-    let last: LastTree = serde_json::from_slice(&fs::read(shadow.dir.join("last.json")).ok()?).ok()?;
-    is_object_id(&last.tree).then_some(last.tree)
-}
-
-/// The part of what is remembered of the last snapshot that is needed here.
-#[derive(Deserialize)]
-struct LastTree {
-    tree: String,
 }
 
 /// A path from the root of the working tree, if it is within. An agent says what it likes: nothing is opened by it.

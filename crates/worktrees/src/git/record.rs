@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use kernel::SessionId;
 
+use super::again::MadeFrom;
 use super::error::GitError;
 use super::names::WorktreeName;
 use super::repository::read_own;
@@ -33,6 +34,9 @@ pub(super) struct WorktreeRecord {
     /// The commit of the snapshot that it is made from, instead of from its base.
     #[serde(default)]
     pub(super) restoring: Option<String>,
+    /// The source of its files while it is made whole again, after somebody has deleted it by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) again: Option<MadeFrom>,
     /// The id of the session that it was made for.
     #[serde(default)]
     pub(super) session: Option<String>,

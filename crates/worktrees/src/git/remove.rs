@@ -43,8 +43,12 @@ impl Git {
         let _worktree = self.hold(&root, &record.common).await?;
         let mut record = self.record(name)?.ok_or_else(|| GitError::NoSuchWorktree(name.clone()))?;
         self.check_place(name, &record)?;
+        // Deleted by hand, it is made again first, so that it is kept whole.
+        record = self.plan_if_damaged(name, record).await?;
         if record.state == RecordState::Making {
-            self.make(name, record.clone(), &Repository::at_common(&record.common)?).await?;
+            let from = Repository::at_common(&record.common)?;
+            self.make(name, record, &from).await?;
+            record = self.record(name)?.ok_or_else(|| GitError::NoSuchWorktree(name.clone()))?;
         }
         if !matches!(record.state, RecordState::Removing { .. }) {
             self.check_links(name, &record)?;
@@ -61,7 +65,7 @@ impl Git {
     }
 
     /// Nothing is made in a repository that is gone, and nothing is touched where the worktree is not.
-    fn check_place(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
+    pub(super) fn check_place(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
         let (root, repository) = (self.worktree(name), record.common.clone());
         if !repository.join("objects").is_dir() {
             return Err(GitError::RepositoryGone { repository, root });
@@ -89,7 +93,7 @@ impl Git {
         let dot_git = root.join(".git");
         match fs::symlink_metadata(&dot_git) {
             Ok(about) if !about.is_file() => return Err(GitError::InTheWay(dot_git)),
-            // Somebody deleted the directory: what was staged, and what git remembers, is still there to be kept.
+            // It is tied to something else, or not at all.
             _ => {}
         }
         if !admin.join("HEAD").exists() {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use kernel::SessionId;
 
+use super::again::MadeFrom;
 use super::enter::{EnteredWorktree, checked_out_at, free_id};
 use super::error::GitError;
 use super::names::{BranchName, SnapshotName, WorktreeName};
@@ -69,8 +70,11 @@ impl Git {
             }
             None => self.plan_again(name, &from, &found, session, branch).await?,
         };
+        let _damaged = self.hold_damaged(name, &record).await?;
+        let record = self.plan_if_damaged(name, record).await?;
+        let notices = record.again.iter().map(MadeFrom::words).collect();
         self.make(name, record, &from).await?;
-        self.entered(name, &from, home)
+        Ok(EnteredWorktree { notices, ..self.entered(name, &from, home)? })
     }
 
     async fn plan_again(
@@ -114,6 +118,7 @@ impl Git {
             id: free_id(from, name)?,
             made_at_ms: now_ms(),
             restoring: Some(found.commit.clone()),
+            again: None,
             session: session.map(|session| session.to_string()),
             state: RecordState::Making,
         };
@@ -141,7 +146,7 @@ impl Git {
         self.bring(made, &shadow, &[staged.tree().to_owned()]).await
     }
 
-    async fn stage_again(
+    pub(super) async fn stage_again(
         &self,
         made: &Repository,
         shadow: &ShadowRepository,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::names::{SnapshotName, check_hidden, is_object_id};
-use super::repository::{Repository, bytes_path};
+use super::repository::{Repository, bytes_path, read_own};
 use super::run::GitCall;
 use super::shadow::{ShadowRepository, copy_index, copy_whole_index, write_note};
 use super::store::SnapshotStore;
@@ -27,6 +27,9 @@ use super::{Git, blocking};
 
 /// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
 const APART_MAX: usize = 10_000;
+
+/// The note of the last snapshot, in the shadow.
+const LAST: &str = "last.json";
 
 /// A working tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,11 +97,11 @@ impl Staged {
 
 /// The memory of the last snapshot of a working tree. Only to save time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct LastSnapshot {
+pub(super) struct LastSnapshot {
     /// As long as this ref is this commit, no object in our index can have been pruned.
-    reference: String,
-    commit: String,
-    tree: String,
+    pub(super) reference: String,
+    pub(super) commit: String,
+    pub(super) tree: String,
     staged: Option<Staged>,
     index: Option<IndexStamp>,
     #[serde(default)]
@@ -108,6 +111,14 @@ struct LastSnapshot {
     is_here: bool,
     /// Our own index as it was then. If it looks otherwise, it is ahead of `tree`.
     ours: Option<IndexStamp>,
+}
+
+impl LastSnapshot {
+    /// From the shadow of a working tree. Notes come back from storage: what is handed to git is checked again.
+    pub(super) fn read(shadow: &Path) -> Option<Self> {
+        let last: Self = serde_json::from_slice(&read_own(&shadow.join(LAST)).ok()?).ok()?;
+        (is_object_id(&last.commit) && is_object_id(&last.tree)).then_some(last)
+    }
 }
 
 /// The working tree as a tree, and what is not in it.
@@ -249,7 +260,7 @@ impl Git {
         let last =
             LastSnapshot { reference, commit, tree, staged: told.staged, index, submodules, is_here, ours };
         let text = serde_json::to_vec(&last).unwrap_or_default();
-        write_note(&shadow.dir.join("last.json"), &text)?;
+        write_note(&shadow.dir.join(LAST), &text)?;
         let LastSnapshot { reference, commit, tree, .. } = last;
         Ok(Snapshot { repository: repository.common.clone(), reference, commit, tree })
     }
@@ -261,9 +272,8 @@ impl Git {
         shadow: &ShadowRepository,
         is_durable: bool,
     ) -> Result<SnapshotTrees, GitError> {
-        let last = fs::read(shadow.dir.join("last.json")).ok();
-        let last: Option<LastSnapshot> = last.and_then(|text| serde_json::from_slice(&text).ok());
-        let last = last.filter(|last| shadow.store.read(&last.reference).as_ref() == Some(&last.commit));
+        let last = LastSnapshot::read(&shadow.dir)
+            .filter(|last| shadow.store.read(&last.reference).as_ref() == Some(&last.commit));
         let mut found = self.look_up(shadow, &["HEAD".to_owned(), "HEAD^{tree}".to_owned()]).await?;
         let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
         let since = self.trees_since(repository, shadow, last, is_durable).await?;

@@ -118,6 +118,7 @@ pub(super) enum GroundAnswer {
         name: String,
         directory: String,
         branch: String,
+        notices: Vec<String>,
     },
     Remembered {
         is_tracked: bool,
@@ -266,6 +267,8 @@ pub(crate) struct SeenForm {
     used_at: u64,
     seen_at: u64,
     is_missing: bool,
+    #[serde(default)]
+    is_deleted: bool,
 }
 
 impl From<TreesError> for GroundRefusal {
@@ -297,7 +300,7 @@ impl From<GroundRefusal> for TreesError {
 }
 
 /// Names of files stand in errors: nothing in them may move a terminal's cursor, or fill a screen.
-fn one_line(words: &str) -> String {
+pub(super) fn one_line(words: &str) -> String {
     let end = words.floor_char_boundary(WORDS_BYTES_MAX);
     words[..end].chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
@@ -462,7 +465,7 @@ impl RemovedForm {
 impl From<TreeSeen> for SeenForm {
     fn from(seen: TreeSeen) -> Self {
         let TreeSeen { session: _, name, directory, repository, branch, .. } = seen;
-        let TreeSeen { ahead, behind, dirty, bytes, is_missing, .. } = seen;
+        let TreeSeen { ahead, behind, dirty, bytes, is_missing, is_deleted, .. } = seen;
         let (made_at, used_at, seen_at) = (seen.made_at.0, seen.used_at.0, seen.seen_at.0);
         Self {
             name,
@@ -477,6 +480,7 @@ impl From<TreeSeen> for SeenForm {
             used_at,
             seen_at,
             is_missing,
+            is_deleted,
         }
     }
 }
@@ -484,7 +488,8 @@ impl From<TreeSeen> for SeenForm {
 impl SeenForm {
     /// As a worktree of that session.
     pub(crate) fn tree(self, session: SessionId) -> TreeSeen {
-        let Self { name, directory, repository, branch, ahead, behind, dirty, bytes, is_missing, .. } = self;
+        let Self { name, directory, repository, branch, ahead, behind, dirty, bytes, .. } = self;
+        let (is_missing, is_deleted) = (self.is_missing, self.is_deleted);
         let (made_at, used_at) = (Moment(self.made_at), Moment(self.used_at));
         let seen_at = Moment(self.seen_at);
         TreeSeen {
@@ -501,14 +506,15 @@ impl SeenForm {
             used_at,
             seen_at,
             is_missing,
+            is_deleted,
         }
     }
 }
 
 impl From<EnteredTree> for GroundAnswer {
     fn from(entered: EnteredTree) -> Self {
-        let EnteredTree { name, directory, branch } = entered;
-        Self::Entered { name, directory, branch }
+        let EnteredTree { name, directory, branch, notices } = entered;
+        Self::Entered { name, directory, branch, notices }
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::protocol::{
     ANSWER_BYTES_MAX, GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
+    one_line,
 };
 use crate::repositories::WorktreeRecords;
 use crate::session_directory::SessionDirectories;
@@ -748,7 +749,10 @@ fn undone(answer: GroundAnswer) -> Result<UndoneTurn, TreesError> {
 
 fn entered(answer: GroundAnswer) -> Result<EnteredTree, TreesError> {
     match answer {
-        GroundAnswer::Entered { name, directory, branch } => Ok(EnteredTree { name, directory, branch }),
+        GroundAnswer::Entered { name, directory, branch, notices } => {
+            let notices = notices.iter().map(|words| one_line(words)).collect();
+            Ok(EnteredTree { name, directory, branch, notices })
+        }
         _ => Err(odd()),
     }
 }

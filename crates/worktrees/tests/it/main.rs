@@ -2,6 +2,7 @@
 
 mod broken;
 mod cycles;
+mod deleted;
 mod diffs;
 mod entering;
 mod hostile;

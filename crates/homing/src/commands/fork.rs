@@ -10,7 +10,7 @@ use crate::target::session_or_here;
 /// Make a fork of a session
 ///
 /// A new session that knows the conversation up to a turn, with a worktree of its own as the tree was after it. The
-/// session that it comes from stays as it is.
+/// session that it comes from stays as it is. Outside of version control both share the directory, and it is said so.
 #[derive(clap::Args)]
 pub(crate) struct ForkArgs {
     /// The session [default: this directory's]
@@ -31,17 +31,26 @@ pub(crate) async fn fork(args: ForkArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.object(&made)?;
     } else {
         remote.screen.line(&made.id)?;
-        say_where(&made.id, remote).await?;
     }
+    // Also to a script: where two sessions share a directory, whoever made the second one should know.
+    say_where(&made.id, remote).await?;
     Ok(Exit::Done)
 }
 
 /// Of what it is a fork, and where it works, as far as that is known by now.
 async fn say_where(fork: &str, remote: &Remote) -> Result<()> {
     let made = remote.client.session(fork).await.or_cli_error()?;
+    let is_shared = match &made.origin {
+        // A worktree of its own is made of the tree that was remembered then.
+        Some(origin) => !remote.client.changes(&origin.session, origin.turn).await.or_cli_error()?.known,
+        None => false,
+    };
     let origin = made.origin.map(|origin| format!("a fork of {} after turn {}", origin.session, origin.turn));
     let place = match made.worktree {
         Some(tree) => format!(", in worktree {} ({})", tree.name, made.directory),
+        None if is_shared => {
+            format!(", in {}, which both share: it is not under version control", made.directory)
+        }
         None => String::new(),
     };
     let origin = origin.unwrap_or_else(|| "a fork".to_owned());

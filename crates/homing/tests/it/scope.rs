@@ -299,6 +299,11 @@ fn what_cannot_be_entered_changes_nothing_and_says_why() {
         refused.expect(1);
         assert!(refused.err.contains("version control"), "{verb}: {}", refused.err);
     }
+    for more in [&[][..], &["--json"]] {
+        let forked = elsewhere(&[&["fork"], more].concat());
+        forked.expect(0);
+        assert!(forked.err.contains("which both share: it is not under version control"), "{}", forked.err);
+    }
     let dry = elsewhere(&["undo", "1", "--dry-run"]);
     assert_eq!(dry.expect(0), "");
     assert!(dry.err.contains("version control"), "{}", dry.err);

@@ -90,6 +90,10 @@ pub struct DiskUse {
     pub words_bytes: u64,
     /// The most that there may be: `limits.words_bytes_per_person_max`.
     pub words_bytes_max: u64,
+    /// Bytes of the worktrees of their sessions, as they were last seen.
+    pub worktree_bytes: u64,
+    /// With so many there are no more: `limits.worktree_bytes_per_person_max`.
+    pub worktree_bytes_max: u64,
 }
 
 /// The one turn that a credential is for.

@@ -85,6 +85,8 @@ pub struct Limits {
     pub pending_max: u32,
     /// The room that words in the sessions of one person may take on the disk.
     pub words_bytes_per_person_max: u64,
+    /// The room that the worktrees of one person's sessions may take: with so much there are no more.
+    pub worktree_bytes_per_person_max: u64,
     /// The time for which a verb waits for the keeper's verdict.
     pub verdict_wait: Duration,
     /// The longest that a stopped agent may take to go by itself.
@@ -137,6 +139,7 @@ impl Default for Limits {
             org_awake_max: 256,
             pending_max: 1_000,
             words_bytes_per_person_max: 4 * 1024 * 1024 * 1024,
+            worktree_bytes_per_person_max: 10 * 1024 * 1024 * 1024,
             verdict_wait: Duration::from_secs(5),
             stop_grace_ms: 2_000,
             words_ms_max: 250,

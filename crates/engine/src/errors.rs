@@ -241,6 +241,9 @@ pub enum ScopeError {
     /// The session is in a worktree.
     #[error("the session is in a worktree: leave it first")]
     InWorktree,
+    /// The worktrees of the session's owner take so much room that there are no more.
+    #[error("{}", too_many_tree_bytes(*used, *limit))]
+    TooManyTreeBytes { used: u64, limit: u64 },
     /// A worktree stays as it is, because something is in the way.
     #[error("{why}")]
     WorktreeTrouble { why: String },
@@ -436,6 +439,15 @@ pub(crate) fn too_many_words(used: u64, limit: u64) -> String {
     )
 }
 
+fn too_many_tree_bytes(used: u64, limit: u64) -> String {
+    format!(
+        "the worktrees of this session's owner take {} on the disk, and limits.worktree_bytes_per_person_max allows {}: \
+         `homing worktree ls` shows them, `homing worktree rm` removes one and keeps what is in it",
+        amount(used),
+        amount(limit)
+    )
+}
+
 /// A number of bytes for people, in the units of the configuration.
 pub(crate) fn amount(bytes: u64) -> String {
     match bytes {
@@ -538,6 +550,7 @@ impl ScopeError {
             Self::Busy => "busy",
             Self::ScopeChanging => "scope_changing",
             Self::InWorktree => "in_worktree",
+            Self::TooManyTreeBytes { .. } => "too_much_on_disk",
             Self::WorktreeTrouble { .. } => "worktree_trouble",
         }
     }

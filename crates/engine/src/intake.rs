@@ -120,6 +120,7 @@ impl WayIn {
                 by = now.map_or(by, |now| Arc::new(*now));
                 let bind = address_of(&new.to);
                 new.fresh = Some(Box::new(self.new_session(&by, &if_new, bind, &trace)?));
+                self.may_enter(&by, if_new.worktree.is_some()).await?;
                 self.accept(by, new).await?
             }
             outcome => outcome,
@@ -146,6 +147,14 @@ impl WayIn {
             pending_max: self.ports.limits.pending_max,
             words_bytes_max: self.ports.limits.words_bytes_per_person_max,
             schemes: inbound.trace.schemes,
+        }
+    }
+
+    /// Looks if the caller may have one more worktree, if there is to be one.
+    async fn may_enter(&self, by: &Principal, enters: bool) -> Result<(), WayInError> {
+        match enters {
+            true => self.ports.room_for_worktree(by.org, by.person).await,
+            false => Ok(()),
         }
     }
 
@@ -203,6 +212,9 @@ impl WayIn {
             Ok(session) => session,
             Err(refused) => return self.session_made_before(by, key, refused).await,
         };
+        if let Err(refused) = self.may_enter(by, session.enter.is_some()).await {
+            return self.session_made_before(by, key, refused).await;
+        }
         let (past, subject, trail) = (None, None, self.ports.trail("make", trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
         let schemes = trace.schemes;

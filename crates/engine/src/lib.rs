@@ -40,6 +40,7 @@ mod story;
 mod tasks;
 mod timer;
 mod transcript;
+mod tree_room;
 mod turn;
 mod view;
 mod worktrees;
@@ -66,8 +67,9 @@ pub use inbound::{
 pub use intake::{Made, WayIn};
 pub use look::{FILES_MAX, Look, LookResult};
 pub use people::{
-    AddPerson, AuditWish, Broken, ChainCheck, Expiry, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX,
-    NewRule, PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Vouched, hash_of,
+    AddPerson, AuditWish, Broken, ChainCheck, DiskView, Expiry, LinkSecret, MakeOrg, MakeToken, MeView,
+    NAME_BYTES_MAX, NewRule, PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Vouched,
+    hash_of,
 };
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, OwnedSession,
@@ -83,7 +85,7 @@ pub use worktrees::{CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, Work
 // What views are made of, so that doors need not know the store.
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, DiskTotals,
-    DiskUse, Gauges, GrantRow, GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow, OrgRow,
+    Gauges, GrantRow, GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow, OrgRow,
     OrgSettings, Outgoing, OutgoingKind, OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState,
     Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView, Which,
 };

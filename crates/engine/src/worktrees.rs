@@ -81,6 +81,11 @@ impl Worktrees {
         self.trees.workers()
     }
 
+    /// The room that all worktrees took when they were last looked at.
+    pub async fn noted_bytes(&self) -> Result<u64, WorktreeError> {
+        Ok(self.seen_before().await?.values().map(|seen| seen.bytes).sum())
+    }
+
     /// The worktrees of the sessions that the caller may see, as they were last seen; or those of one session, as they are now.
     pub async fn list(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, WorktreeError> {
         may_read(by, "session")?;
@@ -183,6 +188,9 @@ impl Worktrees {
             (Some(_), Wholeness::Whole) => return Err(Taken { what: "worktree" }.into()),
             // One whose removal or restoring was cut short is gone on with.
             (Some(RemovedTree { name, reference, .. }), Wholeness::Deleted | Wholeness::Missing) => {
+                let record =
+                    self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+                self.ports.room_for_worktree::<WorktreeError>(record.org, record.owner).await?;
                 self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
             }
             // Whoever asks again has it.

@@ -9,7 +9,7 @@ use crate::sign_in::SignInAttempt;
 use api::{Done, Me, MyChange, NewPassword, Person};
 use axum::Extension;
 use axum::extract::State;
-use engine::MeView;
+use engine::{DiskView, MeView};
 
 problems! {
     MeProblems = [RightMissing];
@@ -26,9 +26,13 @@ problems! {
 )]
 pub(crate) async fn me(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Me>> {
     let me = door.engine.people().me(&caller.by).await?;
-    let (disk, words_bytes_max) = door.engine.people().disk_use(&caller.by).await?;
-    let disk = api::DiskUse { words_bytes: disk.words_bytes, words_bytes_max };
-    Ok(Json(me_form(me, disk)))
+    let disk = door.engine.people().disk_use(&caller.by).await?;
+    Ok(Json(me_form(me, disk_form(disk))))
+}
+
+fn disk_form(disk: DiskView) -> api::DiskUse {
+    let DiskView { words_bytes, words_bytes_max, worktree_bytes, worktree_bytes_max } = disk;
+    api::DiskUse { words_bytes, words_bytes_max, worktree_bytes, worktree_bytes_max }
 }
 
 fn me_form(MeView { person, org, principal }: MeView, disk: api::DiskUse) -> Me {

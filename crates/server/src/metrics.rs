@@ -43,6 +43,7 @@ struct Gauges {
     ground_workers: Gauge,
     words_bytes: Gauge,
     words_bytes_top: Gauge,
+    worktree_bytes: Gauge,
     commits: Gauge,
     changes: Gauge,
     fenced: Gauge,
@@ -77,6 +78,7 @@ impl Metrics {
             ("ground_workers", "Processes that look at directories right now", &now.ground_workers),
             ("disk_words_bytes", "Room that words take on the disk", &now.words_bytes),
             ("disk_words_bytes_top", "The same of the person who has the most", &now.words_bytes_top),
+            ("disk_worktree_bytes", "Room that worktrees took when last looked at", &now.worktree_bytes),
             ("store_commits", "Commits that reached the disk since the start", &now.commits),
             ("store_changes", "Changes in those commits", &now.changes),
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
@@ -97,7 +99,7 @@ impl Metrics {
     }
 
     /// All figures, as text.
-    pub(crate) fn text(&self, door: &HttpDoor, disk: DiskTotals) -> String {
+    pub(crate) fn text(&self, door: &HttpDoor, disk: DiskTotals, tree_bytes: u64) -> String {
         let store = door.engine.gauges();
         self.now.memory.set(resident_bytes());
         self.now.kept.set(small(door.engine.kept() as u64));
@@ -112,6 +114,7 @@ impl Metrics {
         self.now.ground_workers.set(small(door.engine.worktrees().workers() as u64));
         self.now.words_bytes.set(small(disk.words_bytes));
         self.now.words_bytes_top.set(small(disk.words_bytes_top));
+        self.now.worktree_bytes.set(small(tree_bytes));
         self.now.commits.set(small(store.commits));
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));

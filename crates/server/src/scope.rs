@@ -19,7 +19,8 @@ use kernel::{Epoch, Request, SessionId, Turn, UndoFiles};
 problems! {
     ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, UnknownAgent, BadDirectory, SessionEnded,
-        IdempotencyConflict, TooLate, Changed, Busy, ScopeChanging, InWorktree, NotInWorktree, DiskFull, Unclear];
+        IdempotencyConflict, TooLate, Changed, Busy, ScopeChanging, InWorktree, NotInWorktree, TooMuchOnDisk,
+        DiskFull, Unclear];
     KeepProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed,
         DiskFull, Unclear];
     UndoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
@@ -29,7 +30,7 @@ problems! {
         SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, DiskFull, Unclear];
     ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
-        TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+        TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
     ChangesProblems = [Invalid, NotFound, RightMissing];
     PreviewProblems = [Invalid, NotFound, RightMissing, OtherScope, Stale];
     ReadyProblems = [NotFound, RightMissing];

@@ -19,7 +19,7 @@ problems! {
     ListProblems = [Invalid, BadCursor, RightMissing];
     MakeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
         AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict,
-        Changed, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+        Changed, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
     ReadProblems = [NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed,
         RightMissing, Changed, DiskFull, Unclear];

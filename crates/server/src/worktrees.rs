@@ -18,7 +18,8 @@ problems! {
     RemoveProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, Changed, Busy, ScopeChanging,
         InWorktree, WorktreeTrouble, DiskFull, Unclear];
     RestoreProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        BoundElsewhere, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, DiskFull, Unclear];
+        BoundElsewhere, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, TooMuchOnDisk,
+        DiskFull, Unclear];
     CollectProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, BoundElsewhere,
         DiskFull, Unclear];
 }

@@ -105,9 +105,11 @@ impl Raw {
         let (session, message) = (id(sid as u64), id(now as u64 * 1_000_000 + self.number));
         let subject = MessageId::from_bits(u128::from_be_bytes(message)).to_string();
         self.run_one(
-            "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2) WHERE sid = ?1",
-            [sid, now],
+            "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2),
+                words_bytes = words_bytes + ?3 WHERE sid = ?1",
+            [sid, now, WORDS_BYTES as i64],
         );
+        self.run_one("UPDATE persons SET words_bytes = words_bytes + ?1 WHERE pid = 1", [WORDS_BYTES as i64]);
         self.run_one(
             "INSERT INTO inbox (session, number, at, kind, id, by, wish) VALUES (?1, ?2, ?3, 'say', ?4, ?5, NULL)",
             params![session, number, now, message, [1_u8; 16]],

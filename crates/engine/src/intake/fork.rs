@@ -42,6 +42,7 @@ impl WayIn {
         let fresh = Fresh { address: None, agent: &record.agent, directory: None };
         authorize_new(by, fresh, ()).map_err(denied)?;
         let new = self.forked(session, at, title).await?;
+        self.may_enter(by, new.enter.is_some()).await?;
         let (past, subject, trail) = (None, Some(session.to_string()), self.ports.trail("fork", trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
         let schemes = trace.schemes;

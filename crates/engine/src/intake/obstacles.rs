@@ -4,7 +4,7 @@
 //! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.
 
 use crate::{BadDirectory, ScopeError, UndoPreview, WayIn, WayInError};
-use kernel::{Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn, UndoFiles};
+use kernel::{Change, Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn, UndoFiles};
 use store::Resolved;
 
 /// Files that are told with a refusal.
@@ -22,7 +22,23 @@ impl WayIn {
                 self.no_undo(*session, *turn, *of, files).await
             }
             (Request::Release { there: true, .. }, Some(scope)) => Ok(self.no_way_back(scope)),
+            (Request::ChangeScope { session, change: Change::Enter(new), .. }, _) => {
+                self.no_room(*session, &new.name).await
+            }
             _ => Ok(None),
+        }
+    }
+
+    /// One more worktree takes room of the session's owner; one that is there is only entered.
+    async fn no_room(&self, session: SessionId, name: &str) -> Result<Option<WayInError>, WayInError> {
+        let record = self.record(session).await?;
+        match self.ports.room_for_worktree::<WayInError>(record.org, record.owner).await {
+            Err(refused @ WayInError::Scope(_)) => {
+                let is_there = self.ports.has_worktree(session, name).await?;
+                Ok((!is_there).then_some(refused))
+            }
+            Err(unknown) => Err(unknown),
+            Ok(()) => Ok(None),
         }
     }
 

@@ -27,7 +27,7 @@ pub use audit::{AuditWish, Broken, ChainCheck};
 pub use links::LinkSecret;
 pub use orgs::MakeOrg;
 pub use passwords::PASSWORD_LENGTH;
-pub use persons::{AddPerson, MeView, PersonChange};
+pub use persons::{AddPerson, DiskView, MeView, PersonChange};
 pub use secrets::{Secret, hash_of};
 pub use sign_in::{SignInFor, Signed};
 pub use tokens::{Expiry, MakeToken};

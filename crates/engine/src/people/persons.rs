@@ -33,6 +33,15 @@ pub struct MeView {
     pub principal: Principal,
 }
 
+/// The room that somebody's sessions take on the disk, and the bounds on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskView {
+    pub words_bytes: u64,
+    pub words_bytes_max: u64,
+    pub worktree_bytes: u64,
+    pub worktree_bytes_max: u64,
+}
+
 impl People {
     /// The person who is asking, and their rights.
     pub async fn me(&self, by: &Principal) -> Result<MeView, PeopleError> {
@@ -40,11 +49,16 @@ impl People {
         self.myself(by).await
     }
 
-    /// The room that the words in the sessions of whoever asks take, and the bound on it.
-    pub async fn disk_use(&self, by: &Principal) -> Result<(DiskUse, u64), PeopleError> {
+    /// The room that the sessions of whoever asks take on the disk, and the bounds on it.
+    pub async fn disk_use(&self, by: &Principal) -> Result<DiskView, PeopleError> {
         authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, "person"))?;
-        let used = self.ports.store.disk_use(by.org, by.person).await?;
-        Ok((used, self.ports.limits.words_bytes_per_person_max))
+        let DiskUse { words_bytes } = self.ports.store.disk_use(by.org, by.person).await?;
+        Ok(DiskView {
+            words_bytes,
+            words_bytes_max: self.ports.limits.words_bytes_per_person_max,
+            worktree_bytes: self.ports.tree_bytes_of(by.org, by.person).await?,
+            worktree_bytes_max: self.ports.limits.worktree_bytes_per_person_max,
+        })
     }
 
     /// The stored rows of whoever asks.

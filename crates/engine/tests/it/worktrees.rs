@@ -296,3 +296,26 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
     let mut plain = world.engine.views().follow(&world.me, session, Number(0)).await.unwrap();
     assert!(matches!(plain.next().await, Some(SessionUpdate::Fact(_))));
 }
+
+/// Four bytes each, as the grove has them.
+#[tokio::test(start_paused = true)]
+async fn whoever_has_too_much_in_worktrees_makes_no_more_until_one_goes() {
+    let limits = Limits { worktree_bytes_per_person_max: 8, ..Limits::default() };
+    let world = World::with(limits, kernel::Policy::default()).await;
+    let (first, second) = (world.left().await, world.left().await);
+    let third = world.shop().await;
+    let full = ScopeError::TooManyTreeBytes { used: 8, limit: 8 };
+    let refused = world.change(third, enter("blue")).await.unwrap_err();
+    assert_eq!(refused, full.clone().into());
+    assert_eq!(refused.code(), "too_much_on_disk");
+    assert!(refused.to_string().contains("limits.worktree_bytes_per_person_max"), "{refused}");
+    // Removing one makes room, and it cannot be had back while there is none.
+    let reference = world.remove(first).await.unwrap();
+    world.change(third, enter("blue")).await.unwrap();
+    world.arrived(third, 1).await;
+    let back =
+        world.engine.worktrees().restore(&world.me, first, "blue", Some(&reference), trace(None)).await;
+    assert_eq!(back, Err(full.into()));
+    world.remove(second).await.unwrap();
+    world.engine.worktrees().restore(&world.me, first, "blue", Some(&reference), trace(None)).await.unwrap();
+}

@@ -41,9 +41,10 @@ fn pairs(me: &Me, url: &str) -> Vec<(&'static str, String)> {
 }
 
 fn disk_words(disk: &DiskUse) -> String {
-    let used = size(disk.words_bytes);
-    match disk.words_bytes_max {
-        u64::MAX => format!("{used} of words and outputs"),
-        most => format!("{used} of words and outputs, of at most {}", size(most)),
-    }
+    let part = |used: u64, most: u64, what: &str| match most {
+        u64::MAX => format!("{} of {what}", size(used)),
+        most => format!("{} of {what} (at most {})", size(used), size(most)),
+    };
+    let words = part(disk.words_bytes, disk.words_bytes_max, "words and outputs");
+    format!("{words}, {}", part(disk.worktree_bytes, disk.worktree_bytes_max, "worktrees"))
 }

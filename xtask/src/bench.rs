@@ -6,6 +6,7 @@
 //! starts them, in turns, because a shared machine is never equally quiet twice.
 
 mod accepts;
+mod crowd;
 mod fanout;
 pub(crate) mod figure;
 mod lists;
@@ -18,6 +19,7 @@ mod stalled;
 mod start;
 mod stop;
 mod turns;
+mod twins;
 mod word;
 
 use std::path::Path;
@@ -61,6 +63,8 @@ const MEASURES: &[Measure] = &[
     Measure { name: "start", take: start::take },
     Measure { name: "stop", take: stop::take },
     Measure { name: "scope", take: scope::take },
+    Measure { name: "twins", take: twins::take },
+    Measure { name: "crowd", take: crowd::take },
     Measure { name: "memory", take: memory::take },
 ];
 

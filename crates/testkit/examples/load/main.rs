@@ -5,13 +5,16 @@
 //! connection, and there is a file for each thing that is measured. Everything is bounded by count or by time.
 
 mod accepts;
+mod crowd;
 mod fanout;
 mod gets;
 mod http;
 mod make;
 mod proc;
 mod stall;
+mod team;
 mod turns;
+mod twins;
 mod word;
 
 use std::collections::BTreeMap;
@@ -33,12 +36,14 @@ async fn main() {
     let measured = async {
         match what.as_str() {
             "accepts" => accepts::accepts(&asked).await,
+            "crowd" => crowd::crowd(&asked).await,
             "gets" => gets::gets(&asked).await,
             "make" => make::make(&asked).await,
             "talk" => make::talk(&asked).await,
             "burst" => fanout::burst(&asked).await,
             "echo" => fanout::echo(&asked).await,
             "stall" => stall::stall(&asked).await,
+            "twins" => twins::twins(&asked).await,
             "turns" => turns::turns(&asked).await,
             "word" => word::word(&asked).await,
             other => panic!("nobody can measure {other}"),
@@ -57,6 +62,13 @@ impl Asked {
 
     fn number<T: FromStr>(&self, name: &str) -> T {
         self.text(name).parse().unwrap_or_else(|_| panic!("{name} is not a number"))
+    }
+
+    /// The same with another value.
+    fn with(&self, name: &str, value: &str) -> Self {
+        let mut all = self.0.clone();
+        all.insert(name.to_owned(), value.to_owned());
+        Self(all)
     }
 
     fn host(&self) -> &str {

@@ -1,0 +1,179 @@
+//! One stranger and one member who take whatever they can get, and everybody else meanwhile.
+//!
+//! `crowd count=N`: asks as the machine's person for a list and says something, N times each; then lets a stranger open 8,192
+//! connections, and a member 4,096 streams, 64 looks that do not end, and bodies of 128 MiB that do not either, each from an address
+//! of its own; and asks again. Prints both, with how much of it the server has let them have.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::http::{Connection, fresh_key, get, post, rekey};
+use crate::team::let_in;
+use crate::{Asked, Times};
+
+const IDLE: usize = 8_192;
+const STREAMS: usize = 4_096;
+const LOOKS: usize = 64;
+const BODIES: usize = 128;
+const BODY_BYTES: usize = 1 << 20;
+/// The addresses on this machine that the stranger and the member come from.
+const STRANGER: &str = "127.0.0.2:0";
+const MEMBER: [&str; 3] = ["127.0.0.3:0", "127.0.0.4:0", "127.0.0.5:0"];
+/// The time in which a connection that is refused is closed.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Requests before the first that counts.
+const WARM: usize = 50;
+
+pub(crate) async fn crowd(asked: &Rc<Asked>) -> String {
+    let count: usize = asked.number("count");
+    let mut others = Others::new(asked, count).await;
+    let quiet = others.ask_all().await;
+    let member = asked.with("token", &let_in(asked, "greedy").await);
+    let session = blocked_session(&member).await;
+    let mut held = Vec::new();
+    for number in 0..IDLE {
+        held.extend(open(asked.host(), STRANGER, b"GET /healthz HTTP/1.1\r\n").await);
+        if number % 256 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let idle = still_open(&mut held).await;
+    let follow = get(&member, &format!("/api/v1/sessions/{session}/facts?after=0"), "text/event-stream");
+    let streams = hold(asked.host(), &follow, STREAMS, |number| MEMBER[number % 2], &mut held).await;
+    let look = get(&member, &format!("/api/v1/sessions/{session}/files"), "application/json");
+    let looks = hold(asked.host(), &look, LOOKS, |_| MEMBER[2], &mut held).await;
+    let body = half_a_body(&member);
+    let bodies = hold(asked.host(), &body, BODIES, |_| MEMBER[2], &mut held).await;
+    let crowded = others.ask_all().await;
+    drop(held);
+    format!(
+        r#"{{"quiet":{quiet},"crowded":{crowded},"idle":{idle},"streams":{streams},"looks":{looks},"bodies":{bodies}}}"#
+    )
+}
+
+/// Everybody else: they read a list, and say something to a session in which a turn is under way.
+struct Others {
+    host: String,
+    list: Vec<u8>,
+    say: Vec<u8>,
+    count: usize,
+}
+
+impl Others {
+    async fn new(asked: &Asked, count: usize) -> Self {
+        let mut connection = Connection::open(asked.host()).await;
+        for _ in 0..50 {
+            connection.ask(&post(asked, "/api/v1/sessions", &json!({}))).await.json();
+        }
+        let body = json!({ "to": { "conversation": "api:bench/others" }, "text": "hello" });
+        let (list, say) = (
+            get(asked, "/api/v1/sessions?limit=50", "application/json"),
+            post(asked, "/api/v1/messages", &body),
+        );
+        Self { host: asked.host().to_owned(), list, say, count }
+    }
+
+    async fn ask_all(&mut self) -> String {
+        // A new connection each time: one that rested while the others came may have been closed.
+        let mut connection = Connection::open(&self.host).await;
+        let (mut lists, mut says) = (Times::default(), Times::default());
+        for number in 0..WARM + self.count {
+            let began = Instant::now();
+            let answered = connection.ask(&self.list).await;
+            let listed = began.elapsed();
+            assert_eq!(answered.status, 200, "{}", String::from_utf8_lossy(&answered.body));
+            rekey(&mut self.say, fresh_key());
+            let began = Instant::now();
+            let answered = connection.ask(&self.say).await;
+            let said = began.elapsed();
+            // A queue that is full says so as durably as one that is not.
+            assert!([202, 429].contains(&answered.status), "{}", String::from_utf8_lossy(&answered.body));
+            if number >= WARM {
+                lists.note(listed);
+                says.note(said);
+            }
+        }
+        format!(r#"{{"lists":{{{}}},"says":{{{}}}}}"#, lists.members(), says.members())
+    }
+}
+
+/// A session of the member's in whose directory every look waits for ever: git asks a pipe that nobody writes to.
+async fn blocked_session(asked: &Asked) -> String {
+    let mut connection = Connection::open(asked.host()).await;
+    let text = "!run git init -q . && rm -f .gitignore && mkfifo .gitignore && touch new";
+    let body = json!({ "to": { "new": {} }, "text": text });
+    let receipt = connection.ask(&post(asked, "/api/v1/messages", &body)).await.json();
+    let wait = format!("/api/v1/messages/{}?wait=30", receipt["id"].as_str().expect("an id"));
+    let state = connection.ask(&get(asked, &wait, "application/json")).await.json();
+    assert_eq!(state["state"], "answered", "{state}");
+    receipt["session"].as_str().expect("an id").to_owned()
+}
+
+/// Connects from an address of its own, and says the beginning of something. None if that was refused.
+async fn open(host: &str, from: &str, said: &[u8]) -> Option<TcpStream> {
+    let (host, from): (SocketAddr, SocketAddr) =
+        (host.parse().expect("an address"), from.parse().expect("an address"));
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("a socket");
+    socket.bind(from).expect("every 127.0.0.x is ours");
+    let mut stream = socket.connect(host).await.ok()?;
+    stream.write_all(said).await.ok()?;
+    Some(stream)
+}
+
+/// Sends the same request so often and answers how many of them are held: neither answered with an error nor closed.
+async fn hold(
+    host: &str,
+    request: &[u8],
+    count: usize,
+    from: impl Fn(usize) -> &'static str,
+    held: &mut Vec<TcpStream>,
+) -> usize {
+    let mut own = Vec::new();
+    for number in 0..count {
+        own.extend(open(host, from(number), request).await);
+        if number % 256 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let open = still_open(&mut own).await;
+    held.append(&mut own);
+    open
+}
+
+/// Lets go of those that were refused, and answers how many are left.
+async fn still_open(all: &mut Vec<TcpStream>) -> usize {
+    tokio::time::sleep(SETTLE).await;
+    let mut kept = Vec::new();
+    for mut stream in all.drain(..) {
+        let mut head = [0; 12];
+        let read = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut head)).await;
+        let is_refused = match read {
+            Ok(Ok(read)) => read == 0 || !head.starts_with(b"HTTP/1.1 200"),
+            Ok(Err(_)) => true,
+            Err(_) => false, // It waits.
+        };
+        if !is_refused {
+            kept.push(stream);
+        }
+    }
+    *all = kept;
+    all.len()
+}
+
+/// A message whose last byte does not come.
+fn half_a_body(asked: &Asked) -> Vec<u8> {
+    let (host, token) = (asked.host(), asked.token());
+    let head = format!(
+        "POST /api/v1/messages HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
+    );
+    let mut request = head.into_bytes();
+    request.resize(request.len() + BODY_BYTES - 1, b' ');
+    request
+}

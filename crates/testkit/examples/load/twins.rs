@@ -1,0 +1,136 @@
+//! Two things that somebody asks for: one that is there and hidden from them, and one that never was. Do they take equally long?
+//!
+//! `twins pairs=N`: for each of the main verbs N pairs on one connection, in an order that changes from pair to pair, and as many
+//! of two things of which neither ever was, which says how much is noise. One object of times for each verb.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http::{Connection, fresh_key, get, post, rekey};
+use crate::team::let_in;
+use crate::{Asked, Times};
+
+/// Pairs before the first that counts.
+const WARM: usize = 50;
+
+/// The ids that are asked for: a session, and a message in it.
+#[derive(Clone)]
+struct Target {
+    session: String,
+    message: String,
+}
+
+pub(crate) async fn twins(asked: &Asked) -> String {
+    let pairs: usize = asked.number("pairs");
+    let hidden = hidden(asked).await;
+    let asked = asked.with("token", &let_in(asked, "nosy").await);
+    let [absent, other] = [1, 2].map(|salt| absent(&hidden, salt));
+    let mut connection = Connection::open(asked.host()).await;
+    let mut told = Vec::new();
+    for (verb, request) in VERBS {
+        let [hidden, absent, other] =
+            [&hidden, &absent, &other].map(|target| Asker::new(request(&asked, target)));
+        let (there, gone) = pairs_of(&mut connection, [hidden, absent.clone()], pairs).await;
+        let (one, another) = pairs_of(&mut connection, [absent, other], pairs).await;
+        let [there, gone, one, another] = [there, gone, one, another].map(Times::members);
+        told.push(format!(
+            r#""{verb}":{{"hidden":{{{there}}},"absent":{{{gone}}},"one":{{{one}}},"another":{{{another}}}}}"#
+        ));
+    }
+    format!("{{{}}}", told.join(","))
+}
+
+type MakeRequest = fn(&Asked, &Target) -> Vec<u8>;
+
+/// Reads first; then wishes, each of which leaves its refusal in the audit.
+const VERBS: [(&str, MakeRequest); 8] = [
+    ("session", |asked, target| read(asked, &format!("sessions/{}", target.session))),
+    ("facts", |asked, target| read(asked, &format!("sessions/{}/facts", target.session))),
+    ("preview_undo", |asked, target| read(asked, &format!("sessions/{}/undo?turn=1", target.session))),
+    ("receipt", |asked, target| read(asked, &format!("messages/{}", target.message))),
+    ("say", |asked, target| {
+        let body = json!({ "to": { "session": target.session }, "text": "hello" });
+        post(asked, "/api/v1/messages", &body)
+    }),
+    ("stop", |asked, target| wish(asked, &format!("messages/{}/stop", target.message))),
+    ("end", |asked, target| wish(asked, &format!("sessions/{}/end", target.session))),
+    ("accept_offer", |asked, target| wish(asked, &format!("sessions/{}/hand-over/accept", target.session))),
+];
+
+fn read(asked: &Asked, path: &str) -> Vec<u8> {
+    get(asked, &format!("/api/v1/{path}"), "application/json")
+}
+
+fn wish(asked: &Asked, path: &str) -> Vec<u8> {
+    post(asked, &format!("/api/v1/{path}"), &json!({}))
+}
+
+/// One request, again and again: a wish under another key each time.
+#[derive(Clone)]
+struct Asker {
+    request: Vec<u8>,
+    is_wish: bool,
+}
+
+impl Asker {
+    fn new(request: Vec<u8>) -> Self {
+        let is_wish = request.starts_with(b"POST");
+        Self { request, is_wish }
+    }
+
+    async fn ask(&mut self, connection: &mut Connection) -> Duration {
+        if self.is_wish {
+            rekey(&mut self.request, fresh_key());
+        }
+        let began = Instant::now();
+        let answered = connection.ask(&self.request).await;
+        let took = began.elapsed();
+        assert_eq!(answered.status, 404, "{}", String::from_utf8_lossy(&answered.body));
+        took
+    }
+}
+
+async fn pairs_of(connection: &mut Connection, of: [Asker; 2], pairs: usize) -> (Times, Times) {
+    let [mut first, mut second] = of;
+    let (mut of_first, mut of_second) = (Times::default(), Times::default());
+    for number in 0..WARM + pairs {
+        // Neither is always the one that comes after the other. The bits of a multiple of an odd number do not repeat soon.
+        let is_swapped = number.wrapping_mul(0x9E37_79B9) & 0x100 != 0;
+        let (one, other) = if is_swapped {
+            let other = second.ask(connection).await;
+            (first.ask(connection).await, other)
+        } else {
+            let one = first.ask(connection).await;
+            (one, second.ask(connection).await)
+        };
+        if number >= WARM {
+            of_first.note(one);
+            of_second.note(other);
+        }
+    }
+    (of_first, of_second)
+}
+
+/// A session of the machine's person with a turn that was answered.
+async fn hidden(asked: &Asked) -> Target {
+    let mut connection = Connection::open(asked.host()).await;
+    let body = json!({ "to": { "new": {} }, "text": "mine" });
+    let receipt = connection.ask(&post(asked, "/api/v1/messages", &body)).await.json();
+    let text = |name: &str| receipt[name].as_str().expect("an id").to_owned();
+    let target = Target { session: text("session"), message: text("id") };
+    let request = read(asked, &format!("messages/{}?wait=30", target.message));
+    let state: Value = connection.ask(&request).await.json();
+    assert_eq!(state["state"], "answered", "{state}");
+    target
+}
+
+/// Ids of the same form that were never given to anything.
+fn absent(like: &Target, salt: u8) -> Target {
+    let other = |id: &str| {
+        let (kept, end) = id.split_at(id.len() - 6);
+        let end: String = end.bytes().map(|byte| char::from(b'0' + (byte + salt) % 10)).collect();
+        format!("{kept}{end}")
+    };
+    Target { session: other(&like.session), message: other(&like.message) }
+}

@@ -7,7 +7,7 @@ use processes::wall::{ListedAccess, ListedPaths};
 use super::path_of;
 use crate::config::Config;
 use crate::config::agents::{AgentTable, Enabled, Home};
-use crate::exit::CliError;
+use crate::exit::{CliError, Exit};
 use crate::roster::{self, HOME_BOUND};
 use crate::system;
 
@@ -18,15 +18,23 @@ const AGENT_LOG: &str = "HOMING_SCRIPTED_LOG";
 /// have a user of their own.
 pub(super) fn of(config: &Config, data: &Path, homes: Vec<PathBuf>) -> Result<ListedPaths, CliError> {
     let mut all = ListedPaths::system();
+    homes.iter().for_each(|home| all.add_home(home));
+    let agents = config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No);
+    for (name, table) in agents.clone().filter(|(_, table)| table.home != Home::Session) {
+        all.add_home(roster::home(name, &table.home, data));
+    }
     for (key, paths, access) in [
         ("allow", &config.wall.allow, ListedAccess::Write),
         ("allow_read", &config.wall.allow_read, ListedAccess::Read),
     ] {
         for path in paths {
-            all.add(path_of(key, path)?, access);
+            let path = path_of(key, path)?;
+            if let Some(link) = all.link_out_of_home(&path) {
+                return Err(leads_out(key, &path, &link));
+            }
+            all.add(path, access);
         }
     }
-    homes.iter().for_each(|home| all.add_home(home));
     // Whatever is around one of these is listed by nobody's name but its own.
     let around: Vec<PathBuf> = homes.into_iter().chain([system::home(), data.to_path_buf()]).collect();
     if let Ok(exe) = system::exe().and_then(|exe| exe.canonicalize()) {
@@ -35,17 +43,21 @@ pub(super) fn of(config: &Config, data: &Path, homes: Vec<PathBuf>) -> Result<Li
     if let Ok(path) = std::env::var("PATH") {
         all.add_search_path(&path, &around);
     }
-    for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
-        add_agent(&mut all, name, table, data, &around);
+    for (name, table) in agents {
+        add_agent(&mut all, name, table, &around);
     }
     add_log(&mut all);
     Ok(all)
 }
 
-fn add_agent(all: &mut ListedPaths, name: &str, table: &AgentTable, data: &Path, around: &[PathBuf]) {
-    if table.home != Home::Session {
-        all.add_home(roster::home(name, &table.home, data));
-    }
+/// Agents write in that home: where a link in it leads is theirs to say, and not what was meant by its name.
+fn leads_out(key: &str, path: &Path, link: &Path) -> CliError {
+    let what = format!("wall.{key}: {} is a link on the way to {}", link.display(), path.display());
+    let hint = "agents may have made it; write where it leads to, if that is what you mean";
+    CliError::new(Exit::Usage, what).hint(hint)
+}
+
+fn add_agent(all: &mut ListedPaths, name: &str, table: &AgentTable, around: &[PathBuf]) {
     // One that leads nowhere stops the start elsewhere, with its name.
     let env = roster::environment(table).unwrap_or_default();
     let program = if table.program.is_empty() { name } else { &table.program };

@@ -88,8 +88,11 @@ fn what_the_configuration_allows_is_in_the_list_and_another_layout_has_none() {
     restart_with(&mut homing, "[wall]\nlayout = \"hide\"\n");
     assert!(shell(&homing, &own, &look).contains("canary-7d20b4 other"));
     homing.terminate();
-    for config in ["[wall]\nallow = [\"/\"]\n", "[wall]\nallow_read = [\"here\"]\n"] {
-        fs::write(homing.data().join("homing.toml"), config).unwrap();
+    // A link in a home that agents write to may be theirs.
+    fs::create_dir_all(homing.home()).unwrap();
+    std::os::unix::fs::symlink(&other, homing.home().join("link")).unwrap();
+    for named in ["allow = [\"/\"]", "allow_read = [\"here\"]", "allow_read = [\"~/link\"]"] {
+        fs::write(homing.data().join("homing.toml"), format!("[wall]\n{named}\n")).unwrap();
         let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
         said.expect(2);
         assert!(said.err.contains("wall.allow") && said.err.contains("hint:"), "{}", said.err);

@@ -2,7 +2,8 @@
 //!
 //! The server holds what is the same for all sessions (`ListedPath`): the system (`system`), programs with what belongs to them
 //! (`tools`, `named_in`), homes, and what `[wall]` allows. What is a session's own is added for each start. Nothing here is ever
-//! read; links are followed when something is first held, by the server at its start, and never again.
+//! read; links are followed when something is first held, by the server at its start, and never again; those in homes not even
+//! then, if they lead out.
 
 use std::ffi::OsString;
 use std::io;
@@ -123,31 +124,37 @@ impl ListedPaths {
     }
 
     /// Adds what has this name, if there is something.
+    /// Not if a link in a home leads there: agents may have made it before this server was started.
     pub fn add(&mut self, path: impl AsRef<Path>, access: ListedAccess) {
-        if let Some(listed) = ListedPath::of(&path, access) {
-            self.add_links(path.as_ref());
-            self.paths.push(listed);
+        let path = path.as_ref();
+        match ListedPath::of(path, access) {
+            Some(listed) if self.link_out_of_home(path).is_none() => {
+                self.add_links(path);
+                self.paths.push(listed);
+            }
+            Some(_) | None => {}
         }
     }
 
     /// Adds the links on the way to something, so that its name leads there behind the wall, too.
     pub fn add_links(&mut self, path: &Path) {
-        let (mut here, mut count) = (PathBuf::from("/"), 0);
-        let mut left: Vec<OsString> = names_of(path);
-        while let Some(name) = left.pop() {
-            if name == ".." {
-                here.pop();
-                continue;
-            }
-            here.push(name);
-            let Some(link) = link_at(&here).filter(|_| count < LINKS_MAX) else { continue };
-            count += 1;
-            left.extend(names_of(&link.target));
-            here = if link.target.is_absolute() { PathBuf::from("/") } else { above(&here) };
+        for link in links_to(path) {
             if !self.links.contains(&link) {
                 self.links.push(link);
             }
         }
+    }
+
+    /// A link on the way to something that lies in a home where agents write, if that leads out of the home, and not to something
+    /// that is listed anyway. Homes and the system are added first.
+    pub fn link_out_of_home(&self, path: &Path) -> Option<PathBuf> {
+        let target = super::true_name(path);
+        links_to(path).into_iter().map(|link| link.path).find(|link| self.leads_out(link, &target))
+    }
+
+    fn leads_out(&self, link: &Path, target: &Path) -> bool {
+        let is_out = |home: &ListedPath| link.starts_with(home.name()) && !target.starts_with(home.name());
+        self.homes.iter().any(is_out) && !is_inside(target, ListedAccess::Read, &self.paths)
     }
 
     /// Holds a home, for those whose it is.
@@ -162,10 +169,12 @@ impl ListedPaths {
         for _ in 0..LINKS_MAX {
             self.add(&here, ListedAccess::Read);
             self.add_directory_of_programs(&above(&here), homes);
-            match std::fs::read_link(&here) {
-                Ok(target) => here = above(&here).join(target),
-                Err(_) => break,
+            let Ok(target) = std::fs::read_link(&here) else { break };
+            let next = above(&here).join(target);
+            if self.leads_out(&place_of(&here), &place_of(&next)) {
+                return;
             }
+            here = next;
         }
         // A package of npm's has others beside it that it needs.
         let package = here.canonicalize().unwrap_or(here);
@@ -219,6 +228,30 @@ fn names_of(path: &Path) -> Vec<OsString> {
 
 fn above(path: &Path) -> PathBuf {
     path.parent().unwrap_or(Path::new("/")).to_path_buf()
+}
+
+/// A path of which nothing but the last name may be a link.
+fn place_of(path: &Path) -> PathBuf {
+    let above = super::true_name(&above(path));
+    path.file_name().map(|name| above.join(name)).unwrap_or(above)
+}
+
+/// The links on the way to something, in the order in which they are followed, each under the one true name that it has itself.
+fn links_to(path: &Path) -> Vec<ListedLink> {
+    let (mut here, mut found) = (PathBuf::from("/"), Vec::new());
+    let mut left: Vec<OsString> = names_of(path);
+    while let Some(name) = left.pop() {
+        if name == ".." {
+            here.pop();
+            continue;
+        }
+        here.push(name);
+        let Some(link) = link_at(&here).filter(|_| found.len() < LINKS_MAX) else { continue };
+        left.extend(names_of(&link.target));
+        here = if link.target.is_absolute() { PathBuf::from("/") } else { above(&here) };
+        found.push(link);
+    }
+    found
 }
 
 fn link_at(path: &Path) -> Option<ListedLink> {
@@ -345,6 +378,36 @@ mod tests {
         assert_eq!(around("home"), Some(place.at("home")), "whoever chose it has it anyway");
         assert_eq!(around("home/plain"), None);
         assert_eq!(around("linked"), None, "what a file says is not believed");
+    }
+
+    /// Made by an agent in the person's home, before the server was started again.
+    #[test]
+    fn a_link_in_a_home_leads_no_list_out_of_it() {
+        let place = Place::with(&["home/bin", "home/.local", "home/real", "secret/bin", "system/bin"]);
+        for file in ["secret/bin/tool", "system/bin/tool"] {
+            std::fs::write(place.at(file), "").unwrap();
+        }
+        let link =
+            |target: &str, path: &str| std::os::unix::fs::symlink(place.at(target), place.at(path)).unwrap();
+        link("secret", "home/.local/bin");
+        link("secret/bin/tool", "home/bin/tool");
+        link("system/bin/tool", "home/bin/fine");
+        link("home/real", "home/inside");
+        let mut all = ListedPaths::default();
+        all.add_home(place.at("home"));
+        all.add(place.at("system"), ListedAccess::Read);
+        let homes = [place.at("home")];
+        all.add_search_path(&place.at("home/.local/bin").display().to_string(), &homes);
+        all.add_named(&place.at("home/.local/bin/bin").display().to_string(), ListedAccess::Read, &homes);
+        for name in ["tool", "fine"] {
+            all.add_program(&place.at("home/bin").join(name), &homes);
+        }
+        all.add(place.at("home/inside"), ListedAccess::Read);
+        assert_eq!(all.link_out_of_home(&place.at("home/.local/bin/bin")), Some(place.at("home/.local/bin")));
+        let mut found: Vec<PathBuf> =
+            outermost(all.paths).iter().map(|listed| listed.name().to_path_buf()).collect();
+        found.sort();
+        assert_eq!(found, ["home/bin", "home/real", "system"].map(|path| place.at(path)));
     }
 
     #[test]

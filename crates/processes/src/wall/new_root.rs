@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
@@ -40,6 +40,9 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 pub(super) const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// The most that one of them takes, of the machine's memory.
 const SCRATCH_SIZE: &str = "25%";
+/// The longest that we look for something that is only to be read, and without which an agent is started. Something may have been
+/// mounted over it since the server's start.
+const READ_WAIT: Duration = Duration::from_millis(50);
 /// Where the new root lies until it is the root. Nothing is looked up there meanwhile.
 const STAGE: &str = "/proc";
 
@@ -65,7 +68,7 @@ pub(super) fn enter(list: &SessionList, kept: &[KeptCover], deadline: Instant) -
     parts.sort_by_key(|part| part.name.components().count());
     let root = Root::staged()?;
     for link in &list.links {
-        root.link(&link.path, &link.target)?;
+        root.link(&link.path, &link.target);
     }
     for part in &parts {
         match (root.place(part), part.access) {
@@ -75,8 +78,8 @@ pub(super) fn enter(list: &SessionList, kept: &[KeptCover], deadline: Instant) -
             (Err(_), ListedAccess::Write) => return Err(CoverError::Moving(part.name.clone())),
         }
     }
-    for (name, target) in DEVICE_LINKS {
-        root.link(&Path::new("/dev").join(name), Path::new(target))?;
+    for (name, target) in DEVICE_LINKS.iter().filter(|_| !is_there(Path::new("/dev"))) {
+        root.link(&Path::new("/dev").join(name), Path::new(target));
     }
     for part in parts.iter().filter(|part| part.is_frame) {
         set_read_only(&part.mount, Path::new(""), false)?;
@@ -107,7 +110,11 @@ impl RootPart {
             found = listed.find();
             !matches!(found, Ok(None)) || listed.held.is_gone()
         };
-        let is_found = until(deadline, &mut look);
+        let patience = match listed.access {
+            ListedAccess::Read => deadline.min(Instant::now() + READ_WAIT),
+            ListedAccess::Write => deadline,
+        };
+        let is_found = until(patience, &mut look);
         let Some(place) = found? else {
             return match listed.access {
                 ListedAccess::Read => Ok(None),
@@ -179,12 +186,10 @@ impl Root {
         Ok(Self(root))
     }
 
-    /// Makes a link, unless something is there.
-    fn link(&self, path: &Path, target: &Path) -> io::Result<()> {
-        let (above, name) = self.above(path)?;
-        match rustix::fs::symlinkat(target, &above, name) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(why) => Err(why.into()),
+    /// Makes a link, unless something is there or on the way. It is one more name for something, and no program needs it to start.
+    fn link(&self, path: &Path, target: &Path) {
+        if let Ok((above, name)) = self.above(path) {
+            let _ = rustix::fs::symlinkat(target, &above, name);
         }
     }
 

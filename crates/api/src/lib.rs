@@ -73,7 +73,7 @@ pub use person::{
     AddedPerson, Bound, DiskUse, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery,
     Person, PersonChange, Right, Role, Who,
 };
-pub use problem::{Code, Invalid, Problem, TouchedSince, UnsureChanges};
+pub use problem::{Code, FilesInTheWay, Invalid, Problem, TouchedSince, UnsureChanges};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{
@@ -87,6 +87,7 @@ pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, 
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};
 pub use wall::Wall;
 pub use worktree::{
-    Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, RemoveWorktreeQuery,
-    RemovedWorktree, RestoreWorktree, Worktree, Worktrees, WorktreesQuery, is_worktree_name,
+    Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, MergeWorktree, MergedWorktree,
+    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
+    is_worktree_name,
 };

@@ -37,6 +37,18 @@ pub struct Problem {
     /// Changes of which it is not certain that they are the agent's, if that is why a turn is not undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure: Option<Box<UnsureChanges>>,
+    /// The files because of which the work of a worktree is not brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_the_way: Option<Box<FilesInTheWay>>,
+}
+
+/// The files because of which the work of a worktree is not brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FilesInTheWay {
+    /// Where they are, from the top of the tree; at most 100.
+    pub files: Vec<String>,
+    /// The number of those that are not listed.
+    pub more: u64,
 }
 
 /// The files that changed during a turn and of which the agent has not said that it changed them.
@@ -72,6 +84,7 @@ impl Problem {
             answered: None,
             touched: None,
             unsure: None,
+            in_the_way: None,
         }
     }
 
@@ -223,6 +236,15 @@ codes! {
     /// It is not certain that the agent has changed the files of a turn.
     UnsureChanges = "unsure_changes", 409, "not certain whose changes",
         "say that all are meant (`all`), or which (`only`); GET /api/v1/sessions/{id}/undo lists them; nothing was changed";
+    /// Files were changed both in a worktree and where its work was to come to.
+    MergeConflicts = "merge_conflicts", 409, "changed on both sides",
+        "merge the branch there into the worktree first and settle the files in `in_the_way` in it, or let the agent do so; nothing was changed";
+    /// Files that the work of a worktree was to be written to are changed there.
+    TargetChanged = "target_changed", 409, "changed there and not committed",
+        "commit the files in `in_the_way` there, or move them away, then ask again; nothing was changed";
+    /// Something in a worktree is not committed, and only commits are merged.
+    Uncommitted = "uncommitted", 409, "not committed in the worktree",
+        "commit the files in `in_the_way` in the worktree, or bring everything back with `apply`; nothing was changed";
     /// The scope has changed while it was looked up.
     Stale = "stale", 409, "the scope has changed meanwhile", "ask again";
     /// A worktree stays as it is, because something is in the way.

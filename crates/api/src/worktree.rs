@@ -118,6 +118,39 @@ impl RestoreWorktree {
     }
 }
 
+/// The work of a worktree that is to come back to where it was made from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MergeWorktree {
+    /// Only say what would come of it.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// The work of a worktree that came back, or would.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MergedWorktree {
+    /// The session that the worktree was made for.
+    pub session: String,
+    /// The worktree.
+    pub name: String,
+    /// The directory that its work came to.
+    pub into: String,
+    /// The branch there; none if it is on none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The files there that changed by it, from the top of the tree; none if everything was there already.
+    pub files: Vec<String>,
+    /// True if there are more files than are named.
+    pub cut: bool,
+    /// The parts of the work that do not come along, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// The command that takes a merge back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub take_back: Option<String>,
+}
+
 /// Removes worktrees that nobody has used for long, or that take too much room together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -14,8 +14,8 @@ mod local;
 pub use local::LocalCluster;
 
 use crate::fanout::{LiveWords, SessionUpdate};
-use crate::{RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, UndoPreview};
-use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
+use crate::{MergedTree, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoPreview};
+use kernel::{Claim, Errand, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -135,6 +135,13 @@ pub trait Node: Debug + Send + Sync + 'static {
         session: SessionId,
         name: String,
     ) -> ClusterReply<'_, Result<Option<TreeSeen>, String>>;
+    /// The work of a session's worktree as it would come back to where it was made from, or why it cannot.
+    fn preview_merge(
+        &self,
+        session: SessionId,
+        name: String,
+        how: MergeHow,
+    ) -> ClusterReply<'_, Result<MergedTree, TreesError>>;
     /// The worktrees that were removed and can be had back, the newest first.
     fn removed(&self) -> ClusterReply<'_, Result<Vec<RemovedTree>, String>>;
 }

@@ -8,8 +8,8 @@ use crate::story::Story;
 use crate::{OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
-    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, NewWorktree, Origin, Return, Scope, Term,
-    Turn, UndoFiles, What,
+    Attempt, Away, Chore, Errand, ErrandKind, Fence, MergeHow, MessageId, NewWorktree, Origin, Return, Scope,
+    Term, Turn, UndoFiles, What,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,6 +233,14 @@ impl ErrandRunner {
                 self.restore(&name, &reference, say).await?;
                 (name, "restored", reference)
             }
+            Chore::Merge { name, how } => {
+                let reference = self.merge(&name, how, say).await?;
+                let change = match how {
+                    MergeHow::Merge => "merged",
+                    MergeHow::Apply => "applied",
+                };
+                (name, change, reference)
+            }
         };
         Ok(Story::Worktree { name: &name, change, reference: &reference }.entry(Turn(0)))
     }
@@ -285,6 +293,24 @@ impl ErrandRunner {
                 Some(_) | None => Err(format!("nothing is kept as {reference}")),
             },
         }
+    }
+
+    /// Answers under which reference everything is kept as it was before; nothing if nothing has changed.
+    async fn merge(
+        &self,
+        name: &str,
+        how: MergeHow,
+        say: &mpsc::Sender<ErrandOutput>,
+    ) -> Result<String, String> {
+        let merged = self.ports.trees.merge(self.whom.of.clone(), name, how).await?;
+        let branch = merged.branch.as_deref().map_or_else(String::new, |branch| format!("{branch} in "));
+        let words = match merged.files.len() {
+            0 => format!("{branch}{} has everything of {name}", merged.into),
+            1 => format!("1 file of {branch}{} has changed by {name}", merged.into),
+            files => format!("{files} files of {branch}{} have changed by {name}", merged.into),
+        };
+        notice(say, Turn(0), &words).await;
+        Ok(merged.safety.unwrap_or_default())
     }
 
     /// The newest of the session's removed worktrees that fits.

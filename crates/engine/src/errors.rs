@@ -4,6 +4,7 @@
 //! of its own here and in neither of them, so a reason has one sentence and one code. Codes are stable: audit entries have
 //! them, and the wire.
 
+use crate::MergeObstacle;
 use crate::approvals::{Settled, takes_words};
 use kernel::{
     ApprovalForm, Denied, EndWhy, Grant, Grantee, Refusal, Right, Role, RuleId, SessionId, Turn,
@@ -155,6 +156,9 @@ pub enum WorktreeError {
     Scope(#[from] ScopeError),
     #[error(transparent)]
     Taken(#[from] Taken),
+    /// The work of a worktree cannot be brought back because of these files. Nothing was changed.
+    #[error("{}: {}", obstacle_words(*kind), touched_words(files, *more))]
+    Merge { kind: MergeObstacle, files: Vec<String>, more: usize },
 }
 
 /// Refusals of whoever may not: there is no such thing for them, or somebody else could, or another credential.
@@ -425,6 +429,9 @@ impl WorktreeError {
             Self::Conflict(error) => error.code(),
             Self::Scope(error) => error.code(),
             Self::Taken(error) => error.code(),
+            Self::Merge { kind: MergeObstacle::Conflicts, .. } => "merge_conflicts",
+            Self::Merge { kind: MergeObstacle::Changed, .. } => "target_changed",
+            Self::Merge { kind: MergeObstacle::Uncommitted, .. } => "uncommitted",
         }
     }
 }
@@ -633,6 +640,16 @@ fn unsure_words(has_report: bool) -> &'static str {
     match has_report {
         true => "these changed during it and the agent has not said that it was the agent",
         false => "the agent does not say which files it changes, and these changed during it",
+    }
+}
+
+fn obstacle_words(kind: MergeObstacle) -> &'static str {
+    match kind {
+        MergeObstacle::Conflicts => "nothing was brought back, because these were changed on both sides",
+        MergeObstacle::Changed => {
+            "nothing was brought back, because these are changed there and not committed, or stand in the way"
+        }
+        MergeObstacle::Uncommitted => "nothing was merged, because these are not committed in the worktree",
     }
 }
 

@@ -72,9 +72,10 @@ pub use people::{
     hash_of,
 };
 pub use ports::{
-    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, OwnedSession,
-    Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, Side, TreeChange, TreeChanges, TreeFiles,
-    TreeMove, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WallProver,
+    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, MergeObstacle, MergedTree, Mint,
+    NoGround, NoTrees, OwnedSession, Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, Side,
+    TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen, Trees, TreesError, UndoPreview,
+    UndoStep, UndoneTurn, WallProver,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

@@ -5,10 +5,10 @@
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
 use crate::{
-    Engine, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees, TreesError,
-    UndoPreview,
+    Engine, MergedTree, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees,
+    TreesError, UndoPreview,
 };
-use kernel::{Errand, Return, SessionId, Turn};
+use kernel::{Errand, MergeHow, Return, SessionId, Turn};
 use std::sync::Arc;
 
 /// The reason for whoever asks when the engine has gone.
@@ -101,6 +101,18 @@ impl Node for LocalNode {
         Box::pin(async move {
             let (trees, of) = self.ground_of(session).await?;
             Ok(trees.look(of, &name).await?)
+        })
+    }
+
+    fn preview_merge(
+        &self,
+        session: SessionId,
+        name: String,
+        how: MergeHow,
+    ) -> ClusterReply<'_, Result<MergedTree, TreesError>> {
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await.map_err(TreesError::Failed)?;
+            trees.preview_merge(of, &name, how).await
         })
     }
 

@@ -5,7 +5,7 @@
 
 use crate::Secret;
 use agent::Agent;
-use kernel::{Moment, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::pin::Pin;
@@ -251,6 +251,20 @@ pub trait Trees: Debug + Send + Sync + 'static {
         of: OwnedSession,
         removed: RemovedTree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
+    /// The work of a worktree as it would come back to where it was made from, or why it cannot. Nothing is changed.
+    fn preview_merge(
+        &self,
+        of: OwnedSession,
+        name: &str,
+        how: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>>;
+    /// Brings the work of a worktree back. Done again it goes on where it was cut short, or finds it done.
+    fn merge(
+        &self,
+        of: OwnedSession,
+        name: &str,
+        how: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>>;
     /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>>;
     /// The files of a directory, at most so many: under version control those that are tracked or would be, elsewhere all.
@@ -415,6 +429,38 @@ pub struct RemovedTree {
     pub removed_at: Moment,
 }
 
+/// The work of a worktree that came back to where it was made from, or would.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MergedTree {
+    /// The directory that it came to.
+    pub into: String,
+    /// The branch there; none if it is on none.
+    pub branch: Option<String>,
+    /// The files there that changed by it; none if everything was there.
+    pub files: Vec<String>,
+    /// True if there are more.
+    pub is_cut: bool,
+    /// The commit that the branch there was on before it was moved.
+    pub before: Option<String>,
+    /// The reference that keeps everything there as it was just before.
+    pub safety: Option<String>,
+    /// The parts of the work that do not come along, in words.
+    pub left_out: Vec<String>,
+    /// The reason why it cannot be, and for which files.
+    pub obstacle: Option<(MergeObstacle, Vec<String>)>,
+}
+
+/// The reasons why work cannot be brought back that are about files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeObstacle {
+    /// They were changed on both sides.
+    Conflicts,
+    /// They are changed there and not committed.
+    Changed,
+    /// They are not committed in the worktree.
+    Uncommitted,
+}
+
 /// A worktree in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeSeen {
@@ -528,6 +574,17 @@ impl Trees for NoTrees {
         none()
     }
     fn restore(&self, _: OwnedSession, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        none()
+    }
+    fn preview_merge(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        _: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        none()
+    }
+    fn merge(&self, _: OwnedSession, _: &str, _: MergeHow) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         none()
     }
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {

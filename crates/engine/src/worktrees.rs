@@ -8,10 +8,12 @@ use crate::engine_ports::EnginePorts;
 use crate::intake::Declined;
 use crate::view::{may_read, readable};
 use crate::{
-    AccessError, Collecting, ConflictError, Granted, RemovedTree, SeenTrees, Taken, Trace, TreeSeen, Trees,
-    UnavailableError, WayIn, WorktreeError,
+    AccessError, Collecting, ConflictError, Granted, MergedTree, RemovedTree, ScopeError, SeenTrees, Taken,
+    Trace, TreeSeen, Trees, TreesError, UnavailableError, WayIn, WorktreeError,
 };
-use kernel::{Act, Chore, Moment, Principal, Request, SessionId, authorize, authorize_right};
+use kernel::{
+    Act, Chore, Claim, MergeHow, Moment, Principal, Request, SessionId, authorize, authorize_right,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,9 @@ use store::SessionRow;
 
 /// Worktrees that are looked into for one list, and removed ones that it names.
 pub const WORKTREES_MAX: usize = 200;
+
+/// Files in the way of a merge that are told.
+const FILES_TOLD_MAX: usize = 100;
 
 /// Somebody's worktrees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -199,6 +204,59 @@ impl Worktrees {
         }
         let seen = self.worktree_now(session, name).await?;
         Ok(seen.ok_or(AccessError::NotFound { what: "worktree" })?)
+    }
+
+    /// Brings the work of a worktree back to where it was made from, or says what would come of it. Asked again, it finds everything
+    /// there.
+    pub async fn merge(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        how: MergeHow,
+        dry_run: bool,
+        trace: Trace,
+    ) -> Result<MergedTree, WorktreeError> {
+        let verb = match how {
+            MergeHow::Merge => "merge_worktree",
+            MergeHow::Apply => "apply_worktree",
+        };
+        let result = self.merge_now(by, session, name, how, dry_run, &trace).await;
+        self.note_refusal(by, verb, &trace, Some(session.to_string()), result).await
+    }
+
+    /// It is looked at first, so that the answer itself names the files that are in the way; the chore looks again.
+    async fn merge_now(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        how: MergeHow,
+        dry_run: bool,
+        trace: &Trace,
+    ) -> Result<MergedTree, Declined<WorktreeError>> {
+        self.may_rule(by, session).await?;
+        if !self.has_worktree(session, name).await? {
+            return Err(AccessError::NotFound { what: "worktree" }.into());
+        }
+        let node = self.ports.cluster.node_of(session);
+        let seen = node.preview_merge(session, name.to_owned(), how).await.map_err(trouble)?;
+        if let Some((kind, mut files)) = seen.obstacle {
+            let more = files.len().saturating_sub(FILES_TOLD_MAX);
+            files.truncate(FILES_TOLD_MAX);
+            return Err(WorktreeError::Merge { kind, files, more }.into());
+        }
+        if dry_run {
+            return Ok(seen);
+        }
+        // The ground does not move under a turn: not under somebody else's, either.
+        let holder =
+            self.ports.store.holder(Claim::directory(&seen.into)).await.map_err(UnavailableError::from)?;
+        if holder.is_some_and(|(holder, _)| holder != session) {
+            return Err(WorktreeError::from(ScopeError::Busy).into());
+        }
+        self.chore(by, session, Chore::Merge { name: name.to_owned(), how }, trace).await?;
+        Ok(seen)
     }
 
     /// The worktrees of all nodes: whose, and what they are called.
@@ -397,6 +455,13 @@ impl Worktrees {
             all.push((seen, stays));
         }
         Ok(to_go(all, &self.ports.limits.worktrees, self.ports.now()))
+    }
+}
+
+fn trouble(why: TreesError) -> WorktreeError {
+    match why {
+        TreesError::Refused(why) => ScopeError::WorktreeTrouble { why }.into(),
+        why => UnavailableError::Unavailable(why.to_string()).into(),
     }
 }
 

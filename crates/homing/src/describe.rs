@@ -148,6 +148,13 @@ pub(crate) fn story(story: &Story) -> String {
 fn worktree(name: &str, change: &str, reference: &str) -> String {
     match change {
         "removed" => format!("worktree {name} was removed; everything in it is kept as {reference}"),
+        "merged" | "applied" if reference.is_empty() => {
+            format!("worktree {name}: everything of it was there")
+        }
+        "merged" => format!("worktree {name} was merged; how it was there before is kept as {reference}"),
+        "applied" => {
+            format!("what is in worktree {name} was applied; how it was there before is kept as {reference}")
+        }
         "restored" if reference.is_empty() => format!("worktree {name} had been deleted, and was made again"),
         _ => format!("worktree {name} was {change}, from {reference}"),
     }

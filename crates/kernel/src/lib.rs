@@ -57,4 +57,4 @@ pub use session::{
     RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy, Unattended, Waiting, Work,
 };
 pub use tree_name::TreeName;
-pub use worktree::{BadWorktree, Chore, NewWorktree, WORKTREE_NAME_BYTES_MAX, is_worktree_name};
+pub use worktree::{BadWorktree, Chore, MergeHow, NewWorktree, WORKTREE_NAME_BYTES_MAX, is_worktree_name};

@@ -35,13 +35,24 @@ pub enum Chore {
     Remove { name: String, teardown: bool },
     /// Give the worktree of this name back, as it is kept under this reference.
     Restore { name: String, reference: String },
+    /// Bring the work of the worktree of this name back to where it was made from.
+    Merge { name: String, how: MergeHow },
+}
+
+/// The way in which the work of a worktree comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeHow {
+    /// The commits of its branch become part of the branch there.
+    Merge,
+    /// Everything, committed or not, becomes uncommitted changes there.
+    Apply,
 }
 
 impl Chore {
     /// The worktree that it is about.
     pub fn name(&self) -> &str {
         match self {
-            Self::Remove { name, .. } | Self::Restore { name, .. } => name,
+            Self::Remove { name, .. } | Self::Restore { name, .. } | Self::Merge { name, .. } => name,
         }
     }
 }

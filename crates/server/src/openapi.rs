@@ -187,6 +187,8 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(worktrees::collect),
     || routes!(worktrees::remove),
     || routes!(worktrees::restore),
+    || routes!(worktrees::merge),
+    || routes!(worktrees::apply),
     || routes!(facts::facts),
     || routes!(heads::heads),
     || routes!(queue::queue, queue::reorder),

@@ -1,11 +1,11 @@
 //! One match for each of the engine's errors, from a refusal to a status, a code and advice; and how a problem goes out.
 
 use crate::wire::{answer_form, answerer_word, at};
-use api::{AnsweredBefore, Code, Problem, TouchedSince, UnsureChanges};
+use api::{AnsweredBefore, Code, FilesInTheWay, Problem, TouchedSince, UnsureChanges};
 use axum::response::{IntoResponse, Response};
 use engine::{
-    AccessError, BadDirectory, ConflictError, InvalidError, PeopleError, ScopeError, Settled, Taken,
-    UnavailableError, ViewError, WayInError, WorktreeError,
+    AccessError, BadDirectory, ConflictError, InvalidError, MergeObstacle, PeopleError, ScopeError, Settled,
+    Taken, UnavailableError, ViewError, WayInError, WorktreeError,
 };
 use http::{HeaderValue, StatusCode, header};
 use kernel::{EndWhy, SessionId};
@@ -60,6 +60,12 @@ impl ApiError {
     /// With the files of which it is not certain whose changes they are.
     fn unsure(mut self, files: Vec<String>, more: usize) -> Self {
         self.0.unsure = Some(Box::new(UnsureChanges { files, more: more as u64 }));
+        self
+    }
+
+    /// With the files because of which nothing was brought back.
+    fn in_the_way(mut self, files: Vec<String>, more: usize) -> Self {
+        self.0.in_the_way = Some(Box::new(FilesInTheWay { files, more: more as u64 }));
         self
     }
 
@@ -141,7 +147,16 @@ impl From<PeopleError> for ApiError {
 
 impl From<WorktreeError> for ApiError {
     fn from(refused: WorktreeError) -> Self {
+        let detail = refused.to_string();
         match refused {
+            WorktreeError::Merge { kind, files, more } => {
+                let code = match kind {
+                    MergeObstacle::Conflicts => Code::MergeConflicts,
+                    MergeObstacle::Changed => Code::TargetChanged,
+                    MergeObstacle::Uncommitted => Code::Uncommitted,
+                };
+                Self::new(code, detail).in_the_way(files, more)
+            }
             WorktreeError::Access(part) => part.into(),
             WorktreeError::Unavailable(part) => part.into(),
             WorktreeError::Conflict(part) => part.into(),
@@ -361,7 +376,11 @@ mod tests {
             (409, ConflictError::Changed.into()),
             (409, BadDirectory { reason: "not there".into() }.into()),
         ];
-        let worktrees: [(u16, WorktreeError); 5] = [
+        let merge = |kind| WorktreeError::Merge { kind, files: vec!["a.txt".into()], more: 1 };
+        let worktrees: [(u16, WorktreeError); 8] = [
+            (409, merge(MergeObstacle::Conflicts)),
+            (409, merge(MergeObstacle::Changed)),
+            (409, merge(MergeObstacle::Uncommitted)),
             (404, AccessError::NotFound { what: "worktree" }.into()),
             (503, UnavailableError::Unclear.into()),
             (409, ConflictError::Changed.into()),

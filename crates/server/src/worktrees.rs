@@ -6,12 +6,12 @@ use crate::openapi::{KeyHeader, problems};
 use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{
-    CollectWorktrees, CollectedWorktree, CollectedWorktrees, RemoveWorktreeQuery, RemovedWorktree,
-    RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
+    CollectWorktrees, CollectedWorktree, CollectedWorktrees, MergeWorktree, MergedWorktree,
+    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
 };
 use axum::extract::State;
 use engine::{CollectReason, CollectedTree, RemovedTree, TreeSeen};
-use kernel::SessionId;
+use kernel::{MergeHow, SessionId};
 
 problems! {
     ListProblems = [Invalid, NotFound, RightMissing];
@@ -20,6 +20,9 @@ problems! {
     RestoreProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         BoundElsewhere, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, TooMuchOnDisk,
         DiskFull, Unclear];
+    MergeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        BoundElsewhere, Changed, Busy, ScopeChanging, MergeConflicts, TargetChanged, Uncommitted, WorktreeTrouble, DiskFull,
+        Unclear];
     CollectProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, BoundElsewhere,
         DiskFull, Unclear];
 }
@@ -105,6 +108,69 @@ pub(crate) async fn restore(
     let _place = door.take_look(caller.by.person)?;
     let seen = door.engine.worktrees().restore(&caller.by, session, &name, reference, caller.trace).await?;
     Ok(Json(seen_form(seen, false)))
+}
+
+/// Merge a worktree into the branch that it was made from
+///
+/// Its branch becomes part of the branch that is checked out where it was made from, as `git merge` would do; no hook runs. Files that were
+/// changed on both sides, that are changed there, or that are not committed in the worktree are named, and nothing is changed. Asked
+/// again, it finds everything there.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/worktrees/{name}/merge", tag = "worktrees", operation_id = "merge_worktree",
+    params(WorktreePath, KeyHeader), request_body = MergeWorktree,
+    responses((status = 200, description = "It is there, or would be.", body = MergedWorktree), MergeProblems),
+)]
+pub(crate) async fn merge(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
+    JsonBody(wanted): JsonBody<MergeWorktree>,
+) -> ApiResult<Json<MergedWorktree>> {
+    bring_back(&door, caller, session, name, MergeHow::Merge, wanted).await
+}
+
+/// Bring everything of a worktree back as uncommitted changes
+///
+/// Committed or not, it becomes changes of the files where the worktree was made from; the branch and what is staged there stay as they
+/// are. Files that were changed on both sides, or that are changed there, are named, and nothing is changed. Asked again, it finds
+/// everything there.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/worktrees/{name}/apply", tag = "worktrees", operation_id = "apply_worktree",
+    params(WorktreePath, KeyHeader), request_body = MergeWorktree,
+    responses((status = 200, description = "It is there, or would be.", body = MergedWorktree), MergeProblems),
+)]
+pub(crate) async fn apply(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
+    JsonBody(wanted): JsonBody<MergeWorktree>,
+) -> ApiResult<Json<MergedWorktree>> {
+    bring_back(&door, caller, session, name, MergeHow::Apply, wanted).await
+}
+
+async fn bring_back(
+    door: &SharedDoor,
+    caller: Caller,
+    session: SessionId,
+    name: String,
+    how: MergeHow,
+    MergeWorktree { dry_run }: MergeWorktree,
+) -> ApiResult<Json<MergedWorktree>> {
+    let _place = door.take_look(caller.by.person)?;
+    let merged =
+        door.engine.worktrees().merge(&caller.by, session, &name, how, dry_run, caller.trace).await?;
+    let quoted = merged.into.replace('\'', "'\\''");
+    let take_back = merged.before.map(|before| format!("git -C '{quoted}' reset --keep {before}"));
+    Ok(Json(MergedWorktree {
+        session: session.to_string(),
+        name,
+        into: merged.into,
+        branch: merged.branch,
+        files: merged.files,
+        cut: merged.is_cut,
+        left_out: merged.left_out,
+        take_back,
+    }))
 }
 
 /// Remove worktrees whose time is over

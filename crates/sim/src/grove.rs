@@ -9,10 +9,10 @@ use crate::notes::short;
 use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
-    Clock, EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
-    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
+    Clock, EnteredTree, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles,
+    TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
 };
-use kernel::{Fence, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{Fence, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -449,6 +449,26 @@ impl Trees for FaultyTrees {
         removed: RemovedTree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move { Err(refused(&format!("{} was never removed", removed.name))) })
+    }
+
+    fn preview_merge(
+        &self,
+        _: OwnedSession,
+        name: &str,
+        _: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        let name = name.to_owned();
+        Box::pin(async move { Err(refused(&format!("nobody merges {name} in a story"))) })
+    }
+
+    fn merge(
+        &self,
+        _: OwnedSession,
+        name: &str,
+        _: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        let name = name.to_owned();
+        Box::pin(async move { Err(refused(&format!("nobody merges {name} in a story"))) })
     }
 
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {

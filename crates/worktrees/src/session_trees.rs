@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
-    GitError, GitLimits, LeftInRepository, PersonHome, RemovedWorktree, RepositoryMove, Snapshot,
-    SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone, WorktreeName, now_ms, plain_files,
+    GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome, RemovedWorktree, RepositoryMove,
+    Snapshot, SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone, WorktreeName, now_ms,
+    plain_files,
 };
 use engine::{
-    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeSeen, TreesError,
-    UndoPreview, UndoStep, UndoneTurn,
+    EnteredTree, MergeObstacle, MergedTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove,
+    TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 
 use crate::seen_notes::SeenNotes;
 use crate::session_directory::{HeldDirectory, SessionDirectories};
@@ -113,6 +114,31 @@ fn undo_error(why: UndoError) -> TreesError {
         | UndoError::NotOfTurn { .. }
         | UndoError::NotUndone
         | UndoError::MovedOn => refused(why.to_string()),
+    }
+}
+
+fn merge_error(why: MergeError) -> TreesError {
+    match why {
+        MergeError::Trouble(why) => tree_error(why),
+        MergeError::Conflicts { .. }
+        | MergeError::Changed { .. }
+        | MergeError::Uncommitted { .. }
+        | MergeError::UnderWay { .. }
+        | MergeError::NoBranch(_)
+        | MergeError::MovedOn { .. } => refused(why.to_string()),
+    }
+}
+
+fn merged_form(merged: Merged) -> MergedTree {
+    MergedTree {
+        into: shown(merged.into),
+        branch: merged.branch,
+        files: merged.files.into_iter().map(shown).collect(),
+        is_cut: false,
+        before: merged.moved.map(|(before, _)| before),
+        safety: merged.safety,
+        left_out: merged.left_out,
+        obstacle: None,
     }
 }
 
@@ -435,6 +461,37 @@ impl GitTrees {
         self.git.take_over(&found.repository, wanted.session).await.map_err(tree_error)?;
         let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
         entered_form(&wanted.name, entered.map_err(tree_error)?)
+    }
+
+    pub(crate) async fn preview_merge(
+        &self,
+        session: SessionId,
+        name: String,
+        how: MergeHow,
+    ) -> Result<MergedTree, TreesError> {
+        let seen = self.git.preview_merge(&name_of(session, &name)?, how).await;
+        let obstacle = |kind, files: Vec<PathBuf>| {
+            let obstacle = Some((kind, files.into_iter().map(shown).collect()));
+            Ok(MergedTree { obstacle, ..MergedTree::default() })
+        };
+        match seen {
+            Ok(seen) => Ok(merged_form(seen)),
+            Err(MergeError::Conflicts { files }) => obstacle(MergeObstacle::Conflicts, files),
+            Err(MergeError::Changed { files, .. }) => obstacle(MergeObstacle::Changed, files),
+            Err(MergeError::Uncommitted { files }) => obstacle(MergeObstacle::Uncommitted, files),
+            Err(why) => Err(merge_error(why)),
+        }
+    }
+
+    pub(crate) async fn merge(
+        &self,
+        session: SessionId,
+        name: String,
+        how: MergeHow,
+    ) -> Result<MergedTree, TreesError> {
+        let safety = SnapshotName { session, turn: 0, moment: SnapshotMoment::Safety };
+        let merged = self.git.merge(&name_of(session, &name)?, how, &safety).await;
+        merged.map(merged_form).map_err(merge_error)
     }
 
     /// Forgets what was kept of removed worktrees for longer than that.

@@ -202,6 +202,28 @@ impl Client {
         Ok(self.change(Method::POST, &path, Some(restore)).await?.body)
     }
 
+    /// Merges the branch of a worktree into the branch that it was made from, or says what would come of it.
+    pub async fn merge_worktree(
+        &self,
+        session: &str,
+        name: &str,
+        merge: MergeWorktree,
+    ) -> Result<MergedWorktree, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/worktrees/{name}/merge");
+        Ok(self.change(Method::POST, &path, Some(&merge)).await?.body)
+    }
+
+    /// Brings everything of a worktree back as uncommitted changes, or says what would come of it.
+    pub async fn apply_worktree(
+        &self,
+        session: &str,
+        name: &str,
+        merge: MergeWorktree,
+    ) -> Result<MergedWorktree, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/worktrees/{name}/apply");
+        Ok(self.change(Method::POST, &path, Some(&merge)).await?.body)
+    }
+
     /// Removes worktrees whose time is over, or says which.
     pub async fn collect_worktrees(
         &self,

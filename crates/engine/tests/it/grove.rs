@@ -1,10 +1,10 @@
 //! Working trees of a test: nothing is stored on a disk, everything takes as long as a test says, and each act is noted.
 
 use engine::{
-    EnteredTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoPreview, UndoStep, UndoneTurn,
+    EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges,
+    TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{Moment, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -212,6 +212,29 @@ impl Trees for Grove {
             self.removed.lock().unwrap().retain(|other| *other != gone);
             self.here.lock().unwrap().insert((gone.session, gone.name.clone()));
             Ok(entered(gone.name))
+        })
+    }
+    fn preview_merge(
+        &self,
+        _: OwnedSession,
+        name: &str,
+        _: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        let into = "/srv/shop".to_owned();
+        let obstacle = (name == "torn").then(|| (MergeObstacle::Conflicts, vec!["a.txt".to_owned()]));
+        let files = vec!["a.txt".to_owned()];
+        Box::pin(async { Ok(MergedTree { into, files, obstacle, ..MergedTree::default() }) })
+    }
+    fn merge(
+        &self,
+        _: OwnedSession,
+        name: &str,
+        how: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        let what = format!("{how:?} {name}").to_lowercase();
+        Box::pin(async move {
+            self.act(what).await;
+            Ok(MergedTree { safety: Some("refs/homing/safety".to_owned()), ..MergedTree::default() })
         })
     }
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {

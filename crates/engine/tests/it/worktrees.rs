@@ -9,7 +9,7 @@ use engine::{
     AccessError, CollectReason, Collecting, FollowUpdate, Limits, Look, LookResult, ScopeError, Scripts,
     SessionUpdate, TreeFiles, WorktreeError,
 };
-use kernel::{Change, Grant, Grantee, Number, Request, Role, SessionId, To};
+use kernel::{Change, Grant, Grantee, MergeHow, Number, Request, Role, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -174,6 +174,51 @@ async fn a_worktree_that_is_gone_comes_back_for_a_session_that_is_in_it() {
     assert_eq!(back.unwrap().name, "blue");
     assert_eq!(world.times_noted("restore blue"), 1);
     assert_eq!(world.remove(session).await, Err(ScopeError::InWorktree.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_comes_back_by_a_chore_and_what_is_in_the_way_is_told_before_one_begins() {
+    let world = World::new().await;
+    let session = world.left().await;
+    let merge = async |name: &str, how, dry_run| {
+        world.engine.worktrees().merge(&world.me, session, name, how, dry_run, trace(None)).await
+    };
+    assert_eq!(merge("blue", MergeHow::Merge, true).await.unwrap().files, ["a.txt"]);
+    assert_eq!((world.times_noted("merge blue"), world.audited("merge_worktree")), (0, 0), "only looked at");
+    for (how, done, change) in
+        [(MergeHow::Merge, "merge blue", "merged"), (MergeHow::Apply, "apply blue", "applied")]
+    {
+        merge("blue", how, false).await.unwrap();
+        assert_eq!(world.times_noted(done), 1);
+        let told = of_type(&stories(&world, session).await, "worktree");
+        assert_eq!(told.last().unwrap()["change"], change);
+        assert_eq!(told.last().unwrap()["reference"], "refs/homing/safety");
+    }
+    assert_eq!((world.audited("merge_worktree"), world.audited("apply_worktree")), (1, 1));
+    let none = merge("none", MergeHow::Merge, false).await;
+    assert_eq!(none, Err(AccessError::NotFound { what: "worktree" }.into()));
+    world.change(session, enter("torn")).await.unwrap();
+    world.arrived(session, 3).await;
+    let refused = merge("torn", MergeHow::Merge, false).await.unwrap_err();
+    assert_eq!(refused.code(), "merge_conflicts");
+    assert!(refused.to_string().contains("a.txt"), "{refused}");
+    assert_eq!(world.times_noted("merge torn"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_does_not_come_back_under_somebody_elses_turn() {
+    let world = World::new().await;
+    let session = world.left().await;
+    let other = world.shop().await;
+    let slow = world.say(To::Session(other), "!sleep 5000").await.unwrap().accepted.message;
+    world.house_has_handed(slow).await;
+    let merge = async || {
+        world.engine.worktrees().merge(&world.me, session, "blue", MergeHow::Merge, false, trace(None)).await
+    };
+    assert_eq!(merge().await, Err(ScopeError::Busy.into()));
+    assert_eq!(world.times_noted("merge blue"), 0);
+    world.settled(slow).await;
+    merge().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,15 +1,19 @@
-//! `homing worktree`: the worktrees of sessions; remove them safely, have them back.
+//! `homing worktree`: the worktrees of sessions; remove them safely, have them back, bring their work back.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use api::{CollectWorktrees, RemoveWorktreeQuery, RestoreWorktree, Worktrees, WorktreesQuery};
+use api::client::ClientError;
+use api::{
+    CollectWorktrees, MergeWorktree, MergedWorktree, RemoveWorktreeQuery, RestoreWorktree, Worktrees,
+    WorktreesQuery,
+};
 
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::{system, time};
 
-/// List worktrees, remove them, or have them back
+/// List worktrees, remove them, have them back, or bring their work back
 ///
 /// A worktree belongs to the session that entered it. Whatever is removed is kept first, committed or not, on a hidden ref
 /// of the repository, and can be had back.
@@ -43,6 +47,26 @@ enum WorktreeVerb {
         /// The reference that keeps it, if it was removed several times [default: the last]
         #[arg(long, value_name = "REF")]
         reference: Option<String>,
+    },
+    /// Merge its branch into the branch that is checked out where it was made from
+    ///
+    /// As `git merge` there would do, but without hooks. If files were changed on both sides, are changed there, or are not
+    /// committed in the worktree, they are named and nothing is changed.
+    Merge {
+        name: String,
+        /// Only say what would come of it
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Bring everything of it back, committed or not, as uncommitted changes where it was made from
+    ///
+    /// The branch and what is staged there stay as they are. If files were changed on both sides, or are changed there, they are
+    /// named and nothing is changed.
+    Apply {
+        name: String,
+        /// Only say what would come of it
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Remove those that nobody has used for long, or that take too much room
     Gc {
@@ -78,9 +102,57 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
             let restored = remote.client.restore_worktree(&session, &name, &restore).await.or_cli_error()?;
             remote.done(&restored, format!("{name} is in {} again", restored.directory))?;
         }
+        WorktreeVerb::Merge { name, dry_run } => {
+            let session = whose(session, &name, remote).await?;
+            let merged = remote.client.merge_worktree(&session, &name, MergeWorktree { dry_run }).await;
+            say_merged(&named_files(merged, remote)?, dry_run, remote)?;
+        }
+        WorktreeVerb::Apply { name, dry_run } => {
+            let session = whose(session, &name, remote).await?;
+            let merged = remote.client.apply_worktree(&session, &name, MergeWorktree { dry_run }).await;
+            say_merged(&named_files(merged, remote)?, dry_run, remote)?;
+        }
         WorktreeVerb::Gc { dry_run } => collect(dry_run, remote).await?,
     }
     Ok(Exit::Done)
+}
+
+/// Whoever is told no is told every file, also those that did not fit into the sentence.
+fn named_files(merged: Result<MergedWorktree, ClientError>, remote: &Remote) -> Result<MergedWorktree> {
+    if let Err(ClientError::Refused(problem)) = &merged
+        && let Some(in_the_way) = &problem.in_the_way
+    {
+        for file in &in_the_way.files {
+            remote.screen.say(file);
+        }
+    }
+    merged.or_cli_error()
+}
+
+fn say_merged(merged: &MergedWorktree, dry_run: bool, remote: &Remote) -> Result<()> {
+    if remote.screen.json {
+        remote.screen.object(merged)?;
+    } else {
+        for file in &merged.files {
+            remote.screen.line(file)?;
+        }
+    }
+    let (name, into) = (&merged.name, &merged.into);
+    let place = merged.branch.as_ref().map_or_else(|| into.clone(), |branch| format!("{branch} in {into}"));
+    let more = if merged.cut { "more than " } else { "" };
+    let words = match (merged.files.len(), dry_run) {
+        (0, _) => format!("{place} has everything of {name}"),
+        (files, true) => format!("{more}{files} files of {place} would change"),
+        (files, false) => format!("{more}{files} files of {place} have changed by {name}"),
+    };
+    remote.screen.say(words);
+    for part in &merged.left_out {
+        remote.screen.say(format!("did not come along: {part}"));
+    }
+    if let Some(command) = merged.take_back.as_ref().filter(|_| !dry_run) {
+        remote.screen.say(format!("`{command}` takes it back"));
+    }
+    Ok(())
 }
 
 async fn all(session: Option<String>, remote: &Remote) -> Result<Worktrees> {

@@ -131,8 +131,8 @@ fn a_worktree_deleted_by_hand_is_entered_removed_and_had_back() {
     };
     // While its session is in it, nothing is begun there; it is had back without ever having been removed.
     fs::remove_dir_all(&root).unwrap();
-    let refused = yard.ask("!run pwd");
-    assert!(refused.contains("homing worktree restore NAME"), "{refused}");
+    let refused = yard.homing.http().until_final(&yard.say("!run pwd"));
+    assert!(text(&refused, "notice").contains("homing worktree restore NAME"), "{refused}");
     let restored = yard.homing.run(&["worktree", "restore", "blue", "--json"]).json(0);
     assert_eq!(
         (text(&restored, "directory"), &restored["missing"]),
@@ -162,6 +162,74 @@ fn a_worktree_deleted_by_hand_is_entered_removed_and_had_back() {
     assert!(!root.exists());
     yard.homing.run(&["worktree", "restore", "blue"]).expect(0);
     is_whole();
+}
+
+#[test]
+fn the_work_of_a_worktree_is_merged_or_applied_or_everything_stays_as_it_was() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run(&[&["worktree"], words].concat());
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    yard.ask("!run echo changed > kept.txt; echo new > new.txt");
+    // Not committed: a merge says so, and an apply takes it along.
+    let refused = run(&["merge", "blue"]);
+    refused.expect(1);
+    assert!(refused.err.contains("new.txt") && refused.err.contains("apply"), "{}", refused.err);
+    let http = yard.homing.http();
+    let at = format!("/api/v1/sessions/{}/worktrees/blue", yard.session);
+    let problem = http.post(&format!("{at}/merge"), &json!({})).expect(409);
+    assert_eq!(
+        (&problem["code"], &problem["in_the_way"]["files"]),
+        (&json!("uncommitted"), &json!(["kept.txt", "new.txt"]))
+    );
+    let dry = run(&["apply", "blue", "--dry-run"]);
+    assert_eq!(dry.expect(0), "kept.txt\nnew.txt\n");
+    assert!(!yard.place.join("new.txt").exists(), "only looked at");
+    let head = git(&yard.place, &["rev-parse", "HEAD"]);
+    let applied = run(&["apply", "blue", "--json"]).json(0);
+    assert_eq!(
+        (&applied["files"], text(&applied, "into")),
+        (&json!(["kept.txt", "new.txt"]), yard.place_text())
+    );
+    assert_eq!(git(&yard.place, &["status", "--porcelain"]), " M kept.txt\n?? new.txt");
+    assert_eq!(git(&yard.place, &["rev-parse", "HEAD"]), head);
+    let told: Vec<Value> = yard.facts().into_iter().filter(|fact| fact["type"] == "worktree").collect();
+    assert_eq!(told[0]["change"], "applied");
+    assert!(text(&told[0], "reference").starts_with("refs/homing/"), "{told:?}");
+
+    // Committed there: what is changed here is in the way, and then it is merged.
+    yard.ask("!run git add -A; git -c user.name=a -c user.email=a@b commit -q -m work");
+    fs::write(yard.place.join("kept.txt"), "mine").unwrap();
+    let problem = http.post(&format!("{at}/merge"), &json!({})).expect(409);
+    assert_eq!(problem["code"], "target_changed", "{problem}");
+    git(&yard.place, &["checkout", "-q", "--", "."]);
+    fs::remove_file(yard.place.join("new.txt")).unwrap();
+    let merged = run(&["merge", "blue"]);
+    assert_eq!(merged.expect(0), "kept.txt\nnew.txt\n");
+    assert!(merged.err.contains(&format!("reset --keep {head}")), "{}", merged.err);
+    assert_eq!(git(&yard.place, &["status", "--porcelain"]), "");
+    assert_eq!(git(&yard.place, &["log", "-1", "--format=%s"]), "work");
+    let again = run(&["merge", "blue"]);
+    assert_eq!(again.expect(0), "");
+    assert!(again.err.contains("has everything of blue"), "{}", again.err);
+
+    // Changed on both sides.
+    fs::write(yard.place.join("kept.txt"), "here").unwrap();
+    git(&yard.place, &["commit", "-q", "-a", "-m", "here"]);
+    yard.ask("!run echo there > kept.txt");
+    for verb in ["apply", "merge"] {
+        let (before, expected) =
+            (everything(&yard.place), if verb == "apply" { "merge_conflicts" } else { "uncommitted" });
+        let problem = http.post(&format!("{at}/{verb}"), &json!({})).expect(409);
+        assert_eq!(
+            (&problem["code"], &problem["in_the_way"]["files"]),
+            (&json!(expected), &json!(["kept.txt"]))
+        );
+        assert_eq!(everything(&yard.place), before);
+    }
+    assert_eq!(
+        http.post(&format!("{}/none/merge", at.trim_end_matches("/blue")), &json!({})).expect(404)["code"],
+        "not_found"
+    );
 }
 
 /// The list of everything starts nothing: it shows what was recorded after a turn or a look, and says when that was.

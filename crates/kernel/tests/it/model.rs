@@ -528,7 +528,7 @@ impl Model {
             (Chore::Remove { name, .. }, Some(here)) if *name == here.name && self.ended.is_none() => {
                 Err(Refusal::InWorktree)
             }
-            (Chore::Remove { .. } | Chore::Restore { .. }, _) => Ok(()),
+            (Chore::Remove { .. } | Chore::Restore { .. } | Chore::Merge { .. }, _) => Ok(()),
         }
     }
 

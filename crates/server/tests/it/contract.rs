@@ -133,6 +133,8 @@ fn every_path_is_there() {
         "post /api/v1/sessions/{id}/redo",
         "post /api/v1/sessions/{id}/scope",
         "post /api/v1/sessions/{id}/undo",
+        "post /api/v1/sessions/{id}/worktrees/{name}/apply",
+        "post /api/v1/sessions/{id}/worktrees/{name}/merge",
         "post /api/v1/sessions/{id}/worktrees/{name}/restore",
         "post /api/v1/sign-in",
         "post /api/v1/sign-out",

@@ -5,7 +5,9 @@ use super::approval::AnswerRecord;
 use super::scope::{ChangeRecord, ScopeRecord, UndoFilesRecord};
 use super::{Text, Unreadable, decode, encode};
 use crate::{RememberedRule, Resolved};
-use kernel::{ApprovalId, Chore, Epoch, MessageId, Remember, Request, RuleId, Scope, SessionId, Turn};
+use kernel::{
+    ApprovalId, Chore, Epoch, MergeHow, MessageId, Remember, Request, RuleId, Scope, SessionId, Turn,
+};
 use serde::{Deserialize, Serialize};
 
 /// The stored form of a request. It does not name the session, whose inbox it is in; an edit's words are a body, kept apart
@@ -37,6 +39,8 @@ pub fn request_word(request: &Request) -> &'static str {
         Request::Redo { .. } => "redo",
         Request::Chore { chore: Chore::Remove { .. }, .. } => "remove_worktree",
         Request::Chore { chore: Chore::Restore { .. }, .. } => "restore_worktree",
+        Request::Chore { chore: Chore::Merge { how: MergeHow::Merge, .. }, .. } => "merge_worktree",
+        Request::Chore { chore: Chore::Merge { how: MergeHow::Apply, .. }, .. } => "apply_worktree",
         Request::End { .. } => "end",
     }
 }
@@ -109,6 +113,12 @@ enum RequestRecord {
     RestoreWorktree {
         name: String,
         reference: String,
+    },
+    MergeWorktree {
+        name: String,
+    },
+    ApplyWorktree {
+        name: String,
     },
     End {},
 }
@@ -209,6 +219,10 @@ impl From<(&Request, &Resolved)> for RequestRecord {
             Request::Chore { chore: Chore::Restore { name, reference }, session: _ } => {
                 Self::RestoreWorktree { name: name.clone(), reference: reference.clone() }
             }
+            Request::Chore { chore: Chore::Merge { name, how }, session: _ } => match how {
+                MergeHow::Merge => Self::MergeWorktree { name: name.clone() },
+                MergeHow::Apply => Self::ApplyWorktree { name: name.clone() },
+            },
             Request::End { session: _ } => Self::End {},
         }
     }
@@ -246,6 +260,12 @@ impl RequestRecord {
             }
             Self::RestoreWorktree { name, reference } => {
                 Request::Chore { session, chore: Chore::Restore { name, reference } }
+            }
+            Self::MergeWorktree { name } => {
+                Request::Chore { session, chore: Chore::Merge { name, how: MergeHow::Merge } }
+            }
+            Self::ApplyWorktree { name } => {
+                Request::Chore { session, chore: Chore::Merge { name, how: MergeHow::Apply } }
             }
             Self::End {} => Request::End { session },
         };

@@ -303,6 +303,8 @@ fn the_stored_forms_of_requests_scopes_and_checkpoints_are_pinned() {
         {"undo":{"turn":2,"of":1,"files":{"only":["a"]}}}
         {"remove_worktree":{"name":"a","teardown":false}}
         {"restore_worktree":{"name":"a","reference":"refs/a"}}
+        {"merge_worktree":{"name":"a"}}
+        {"apply_worktree":{"name":"a"}}
         {"change":{"change":{"enter":{"name":"a"}},"now":false}}
         {"change":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"now":false}}
         {"change":{"change":{"exit":{}},"now":false}}
@@ -347,6 +349,8 @@ fn requests() -> Vec<(Request, Resolved)> {
             session,
             chore: Chore::Restore { name: "a".into(), reference: "refs/a".into() },
         }),
+        plain(Request::Chore { session, chore: Chore::Merge { name: "a".into(), how: MergeHow::Merge } }),
+        plain(Request::Chore { session, chore: Chore::Merge { name: "a".into(), how: MergeHow::Apply } }),
     ];
     let change = |change, now| plain(Request::ChangeScope { session, change, now });
     requests.extend(changes().into_iter().map(|wanted| change(wanted, false)));

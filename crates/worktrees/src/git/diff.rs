@@ -63,6 +63,10 @@ impl TreeEntry {
     pub(super) fn is_there(&self) -> bool {
         self.mode != "000000"
     }
+
+    pub(super) fn is_submodule(&self) -> bool {
+        self.mode == "160000"
+    }
 }
 
 impl Git {

@@ -92,6 +92,43 @@ pub enum UndoError {
     Trouble(#[from] GitError),
 }
 
+/// Why the work of a worktree was not brought back. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    #[error("these were changed on both sides: {}; merge the branch there into the worktree first, and settle them in it", shown(.files))]
+    Conflicts { files: Vec<PathBuf> },
+    #[error("these are changed in {} and not committed, or stand where a file has to be: {}; commit them or move them away first", at.display(), shown(.files))]
+    Changed { at: PathBuf, files: Vec<PathBuf> },
+    #[error("these are not committed in the worktree: {}; commit them there, or bring everything back with `homing worktree apply`", shown(.files))]
+    Uncommitted { files: Vec<PathBuf> },
+    #[error("{what} is under way in {}; end it there first, or give it up", at.display())]
+    UnderWay { what: &'static str, at: PathBuf },
+    #[error(
+        "{0} is on no branch; switch to one there first, or bring the files alone with `homing worktree apply`"
+    )]
+    NoBranch(PathBuf),
+    #[error("{branch} was moved just now, and everything is as it was; ask again")]
+    MovedOn { branch: String },
+    #[error(transparent)]
+    Trouble(#[from] GitError),
+}
+
+impl MergeError {
+    /// Files of a merge are written as those of an undo are.
+    pub(super) fn of_undo(at: &Path, why: UndoError) -> Self {
+        match why {
+            UndoError::Touched { touched_since: files } | UndoError::Unsure { unsure: files, .. } => {
+                Self::Changed { at: at.to_path_buf(), files }
+            }
+            UndoError::NotOfTurn { files } => Self::Changed { at: at.to_path_buf(), files },
+            UndoError::NotUndone | UndoError::MovedOn => {
+                Self::Changed { at: at.to_path_buf(), files: Vec::new() }
+            }
+            UndoError::Trouble(why) => Self::Trouble(why),
+        }
+    }
+}
+
 impl GitError {
     pub(super) fn disk(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |why| Self::Disk { path: path.to_path_buf(), why }

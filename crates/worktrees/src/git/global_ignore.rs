@@ -1,7 +1,7 @@
 //! The ignore file that a person has for all of their repositories, as git would find it: `core.excludesFile` of their own
-//! configuration, or `git/ignore` beside it.
+//! configuration, or `git/ignore` beside it; and the name that their commits have (`user.name`, `user.email`).
 //!
-//! Only that one key of their configuration is read, by ourselves. Both files are read up to a bound, and git is given a copy in our own
+//! Only these keys of their configuration are read, by ourselves. Both files are read up to a bound, and git is given a copy in our own
 //! directory: what it reads is what was looked at.
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::Git;
 use super::error::GitError;
-use super::repository::{bytes_path, open_plain};
+use super::repository::{Repository, bytes_path, open_plain};
 use super::shadow::write_note;
 
 /// Larger configurations and ignore files were not written by people.
@@ -33,6 +33,20 @@ impl Git {
         self
     }
 
+    /// The name and the address of the person, as the repository or their own configuration says.
+    pub(super) fn identity(&self, of: &Repository) -> Option<(String, String)> {
+        let theirs = self.person.iter().flat_map(configurations);
+        let texts = std::iter::once(of.common.join("config")).chain(theirs);
+        let texts: Vec<Vec<u8>> = texts.filter_map(|path| read_bounded(&path)).collect();
+        let find = |key: &[u8]| {
+            let value = texts.iter().find_map(|text| value_of(text, b"[user]", key))?;
+            let value = String::from_utf8(value).ok()?;
+            let is_plain = !value.is_empty() && !value.contains(|c: char| c.is_control() || "<>".contains(c));
+            is_plain.then_some(value)
+        };
+        Some((find(b"name")?, find(b"email")?))
+    }
+
     /// A copy of the person's own ignore file, if they have one.
     pub(super) fn global_ignore(&self) -> Result<Option<PathBuf>, GitError> {
         let Some(text) = self.person.as_ref().and_then(ignore_of) else { return Ok(None) };
@@ -44,14 +58,21 @@ impl Git {
     }
 }
 
+fn config_of(person: &PersonHome) -> PathBuf {
+    person.config.clone().unwrap_or_else(|| person.home.join(".config")).join("git")
+}
+
+/// A person's own configurations: the first one in which something is said counts.
+fn configurations(person: &PersonHome) -> [PathBuf; 2] {
+    [person.home.join(".gitconfig"), config_of(person).join("config")]
+}
+
 fn ignore_of(person: &PersonHome) -> Option<Vec<u8>> {
-    let config = person.config.clone().unwrap_or_else(|| person.home.join(".config")).join("git");
-    // The later one wins.
-    let texts = [person.home.join(".gitconfig"), config.join("config")].map(|path| read_bounded(&path));
-    let named = texts.into_iter().flatten().find_map(|text| excludes_file(&text));
+    let texts = configurations(person).map(|path| read_bounded(&path));
+    let named = texts.into_iter().flatten().find_map(|text| value_of(&text, b"[core]", b"excludesfile"));
     let path = match named {
         Some(named) => from_home(&person.home, &named),
-        None => config.join("ignore"),
+        None => config_of(person).join("ignore"),
     };
     read_bounded(&path)
 }
@@ -62,17 +83,17 @@ fn read_bounded(path: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The value of `core.excludesFile`, the last one that there is.
-fn excludes_file(config: &[u8]) -> Option<Vec<u8>> {
-    let (mut is_core, mut found) = (false, None);
+/// The value of a key, the last one that there is.
+fn value_of(config: &[u8], section: &[u8], wanted: &[u8]) -> Option<Vec<u8>> {
+    let (mut is_it, mut found) = (false, None);
     for line in config.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         if line.first() == Some(&b'[') {
-            is_core = line.to_ascii_lowercase().starts_with(b"[core]");
+            is_it = line.to_ascii_lowercase().starts_with(section);
             continue;
         }
-        let Some(at) = line.iter().position(|byte| *byte == b'=').filter(|_| is_core) else { continue };
+        let Some(at) = line.iter().position(|byte| *byte == b'=').filter(|_| is_it) else { continue };
         let (key, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
-        if key.eq_ignore_ascii_case(b"excludesfile") {
+        if key.eq_ignore_ascii_case(wanted) {
             let value =
                 value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
             found = Some(value.to_vec());

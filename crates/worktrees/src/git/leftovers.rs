@@ -175,6 +175,15 @@ fn is_lock_of_ours(record: &WorktreeRecord, branch: &str, began: SystemTime) -> 
         && (said.is_empty() || said.trim_ascii_end() == record.base_commit.as_bytes())
 }
 
+/// True if the lock of a branch is from our own earlier try to move it: it is younger than the note which says that we do, and says
+/// nothing or what we wanted to say.
+pub(super) fn is_branch_lock_since(common: &Path, branch: &str, planned: SystemTime, commit: &str) -> bool {
+    let path = common.join(format!("{branch}.lock"));
+    let Some(at) = changed_at(&path) else { return false };
+    let Ok(said) = fs::read(&path) else { return false };
+    at + FILE_TIME_SLACK >= planned && (said.is_empty() || said.trim_ascii_end() == commit.as_bytes())
+}
+
 /// `index.` and a UUID: the copy of an index, for one look at a worktree.
 fn is_index_of_a_look(name: &str) -> bool {
     name.strip_prefix("index.").is_some_and(|rest| uuid::Uuid::try_parse(rest).is_ok())

@@ -163,6 +163,17 @@ impl Git {
 
     /// Files that differ from HEAD, and files that git does not know.
     async fn differing(&self, of: &Repository, shadow: &ShadowRepository) -> Result<(u64, u64), GitError> {
+        let lines = self.status(of, shadow).await?;
+        let untracked = lines.iter().filter(|(mark, _)| mark == b"??").count();
+        Ok(((lines.len() - untracked) as u64, untracked as u64))
+    }
+
+    /// The files that differ from HEAD, and those that git does not know, each with its two letters.
+    pub(super) async fn status(
+        &self,
+        of: &Repository,
+        shadow: &ShadowRepository,
+    ) -> Result<Vec<([u8; 2], Vec<u8>)>, GitError> {
         let mine = format!("index.{}", uuid::Uuid::now_v7().simple());
         let (real, copy) = (of.git_dir.join("index"), shadow.plain.join(mine));
         let _copy = TemporaryFile(copy.clone());
@@ -174,10 +185,9 @@ impl Git {
         // Looking into a submodule would start git there, with that repository's own configuration.
         let status =
             status.words(["--ignore-submodules=all"]).settings(&settings).work_tree(&of.top).index(&copy);
-        let out = status.out().await?;
-        let lines = out.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-        let (untracked, dirty): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(b"??"));
-        Ok((dirty.len() as u64, untracked.len() as u64))
+        let out = status.excludes(self.global_ignore()?).out().await?;
+        let line = |line: &[u8]| Some(([*line.first()?, *line.get(1)?], line.get(3..)?.to_vec()));
+        Ok(out.split(|byte| *byte == 0).filter_map(line).collect())
     }
 }
 

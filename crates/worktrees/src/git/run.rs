@@ -132,6 +132,8 @@ pub(super) struct GitCall {
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     alternate: Option<PathBuf>,
+    objects: Option<PathBuf>,
+    identity: Option<(String, String)>,
     excludes: Option<PathBuf>,
     settings: Vec<String>,
     say: GitInput,
@@ -172,6 +174,8 @@ impl GitRunner {
             work_tree: None,
             index: None,
             alternate: None,
+            objects: None,
+            identity: None,
             excludes: None,
             settings: Vec::new(),
             say: GitInput::Nothing,
@@ -207,6 +211,18 @@ impl GitCall {
     /// A directory of objects that are read, and never written to.
     pub(super) fn alternate(mut self, objects: &Path) -> Self {
         self.alternate = Some(objects.to_path_buf());
+        self
+    }
+
+    /// The directory that objects are written to, instead of that of the git directory.
+    pub(super) fn objects(mut self, objects: &Path) -> Self {
+        self.objects = Some(objects.to_path_buf());
+        self
+    }
+
+    /// The name and the address that a commit gets, instead of ours.
+    pub(super) fn identity(mut self, identity: Option<(String, String)>) -> Self {
+        self.identity = identity;
         self
     }
 
@@ -297,6 +313,8 @@ impl GitCall {
             work_tree: self.work_tree.clone(),
             index: self.index.clone(),
             alternate: self.alternate.clone(),
+            objects: self.objects.clone(),
+            identity: self.identity.clone(),
             excludes: self.excludes.clone(),
             settings: self.settings.clone(),
             say,
@@ -347,6 +365,13 @@ impl GitCall {
         }
         if let Some(alternate) = &self.alternate {
             command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(alternate));
+        }
+        if let Some(objects) = &self.objects {
+            command.env("GIT_OBJECT_DIRECTORY", objects);
+        }
+        if let Some((name, email)) = &self.identity {
+            command.env("GIT_AUTHOR_NAME", name).env("GIT_COMMITTER_NAME", name);
+            command.env("GIT_AUTHOR_EMAIL", email).env("GIT_COMMITTER_EMAIL", email);
         }
         let durable = if self.is_durable { DURABLE } else { &[] };
         let ours = SETTINGS.iter().chain(durable).copied();

@@ -89,6 +89,12 @@ impl Git {
         self.raw_alone(shadow, command).alternate(&shadow.store.common.join("objects"))
     }
 
+    /// As `plain`, but what is written goes into our store: the person's repository gets nothing by it.
+    pub(super) fn stored(&self, shadow: &ShadowRepository, command: &str) -> GitCall {
+        let (ours, theirs) = (shadow.store.dir.join("objects"), shadow.store.common.join("objects"));
+        self.plain(shadow, command).objects(&ours).alternate(&theirs)
+    }
+
     /// With nothing but our own objects: what is written is written here, whether or not the person has it, too.
     pub(super) fn raw_alone(&self, shadow: &ShadowRepository, command: &str) -> GitCall {
         self.runner.call(&shadow.raw, command)

@@ -61,7 +61,7 @@ pub(super) struct SnapshotTrees {
     is_here: bool,
     staged: Option<Staged>,
     index: Option<IndexStamp>,
-    unseen: Vec<UnseenPart>,
+    pub(super) unseen: Vec<UnseenPart>,
     submodules: Vec<UnseenPart>,
     pub(super) head: Option<String>,
     head_tree: Option<String>,
@@ -138,10 +138,10 @@ struct TreesSince {
 }
 
 /// A path of an index with its mark: `H` is an ordinary one.
-struct IndexEntry {
-    mark: u8,
+pub(super) struct IndexEntry {
+    pub(super) mark: u8,
     is_submodule: bool,
-    path: Vec<u8>,
+    pub(super) path: Vec<u8>,
 }
 
 impl IndexEntry {
@@ -409,7 +409,11 @@ impl Git {
         }))
     }
 
-    async fn entries(&self, shadow: &ShadowRepository, index: &Path) -> Result<Vec<IndexEntry>, GitError> {
+    pub(super) async fn entries(
+        &self,
+        shadow: &ShadowRepository,
+        index: &Path,
+    ) -> Result<Vec<IndexEntry>, GitError> {
         let out = self.plain(shadow, "ls-files").words(["-z", "-v", "-s"]).index(index).out().await?;
         let entry = |line: &[u8]| {
             let (about, path) = split_at_byte(line, b'\t');

@@ -71,7 +71,7 @@ impl UnseenPart {
     }
 
     /// For people.
-    fn words(&self, large_bytes: u64) -> String {
+    pub(super) fn words(&self, large_bytes: u64) -> String {
         let path = &self.path;
         match self.reason {
             UnseenReason::Large => {

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine::{
-    EnteredTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeSeen, TreesError,
-    UndoPreview, UndoStep, UndoneTurn,
+    EnteredTree, MergeObstacle, MergedTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles,
+    TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
 use kernel::{Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,8 @@ pub(super) enum GroundCall {
     Look { name: String },
     Remove { name: String },
     Restore { removed: RemovedForm },
+    PreviewMerge { name: String, is_apply: bool },
+    Merge { name: String, is_apply: bool },
     Files { directory: String, count_max: usize },
     Sweep { age_ms: u64 },
 }
@@ -72,7 +74,13 @@ impl GroundCall {
     ) -> BTreeSet<PathBuf> {
         match (self, self.directory()) {
             (_, Some(directory)) => records.around(Path::new(directory), homes),
-            (Self::Look { name } | Self::Remove { name }, None) => records.of_worktree(session, name),
+            (
+                Self::Look { name }
+                | Self::Remove { name }
+                | Self::PreviewMerge { name, .. }
+                | Self::Merge { name, .. },
+                None,
+            ) => records.of_worktree(session, name),
             (Self::Restore { removed }, None) => records.around(Path::new(&removed.repository), homes),
             (_, None) => records.all(),
         }
@@ -90,7 +98,12 @@ impl GroundCall {
             | Self::Undo { directory, .. }
             | Self::Redo { directory, .. }
             | Self::Files { directory, .. } => Some(directory),
-            Self::Look { .. } | Self::Remove { .. } | Self::Restore { .. } | Self::Sweep { .. } => None,
+            Self::Look { .. }
+            | Self::Remove { .. }
+            | Self::Restore { .. }
+            | Self::PreviewMerge { .. }
+            | Self::Merge { .. }
+            | Self::Sweep { .. } => None,
         }
     }
 
@@ -139,6 +152,9 @@ pub(super) enum GroundAnswer {
     },
     Removed {
         removed: RemovedForm,
+    },
+    Merged {
+        merged: MergedForm,
     },
     Files {
         paths: Vec<String>,
@@ -251,6 +267,26 @@ pub(super) struct RemovedForm {
     branch: String,
     reference: String,
     removed_at: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MergedForm {
+    into: String,
+    branch: Option<String>,
+    files: Vec<String>,
+    is_cut: bool,
+    before: Option<String>,
+    safety: Option<String>,
+    left_out: Vec<String>,
+    obstacle: Option<(ObstacleWord, Vec<String>)>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ObstacleWord {
+    Conflicts,
+    Changed,
+    Uncommitted,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -442,6 +478,37 @@ impl From<FilesForm> for UndoFiles {
             FilesForm::All => Self::All,
             FilesForm::Only(names) => Self::Only(names),
         }
+    }
+}
+
+impl From<MergedTree> for MergedForm {
+    fn from(merged: MergedTree) -> Self {
+        let word = |obstacle| match obstacle {
+            MergeObstacle::Conflicts => ObstacleWord::Conflicts,
+            MergeObstacle::Changed => ObstacleWord::Changed,
+            MergeObstacle::Uncommitted => ObstacleWord::Uncommitted,
+        };
+        let MergedTree { into, branch, files, is_cut, before, safety, left_out, obstacle } = merged;
+        let (all, mut fits) = (files.len(), names_that_fit());
+        let obstacle = obstacle
+            .map(|(kind, files)| (word(kind), files.into_iter().take_while(|path| fits(path)).collect()));
+        let files: Vec<_> = files.into_iter().take_while(|path| fits(path)).collect();
+        let is_cut = is_cut || files.len() < all;
+        Self { into, branch, files, is_cut, before, safety, left_out, obstacle }
+    }
+}
+
+impl From<MergedForm> for MergedTree {
+    fn from(form: MergedForm) -> Self {
+        let kind = |word| match word {
+            ObstacleWord::Conflicts => MergeObstacle::Conflicts,
+            ObstacleWord::Changed => MergeObstacle::Changed,
+            ObstacleWord::Uncommitted => MergeObstacle::Uncommitted,
+        };
+        let MergedForm { into, branch, files, is_cut, before, safety, left_out, obstacle } = form;
+        let left_out = left_out.iter().map(|words| one_line(words)).collect();
+        let obstacle = obstacle.map(|(word, files)| (kind(word), files));
+        Self { into, branch, files, is_cut, before, safety, left_out, obstacle }
     }
 }
 

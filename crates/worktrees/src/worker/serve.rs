@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::{Side, TreesError};
-use kernel::{SessionId, Turn};
+use kernel::{MergeHow, SessionId, Turn};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
@@ -100,6 +100,10 @@ fn person_home() -> Option<PersonHome> {
     Some(PersonHome { home: home.filter(is_ours)?, config: None })
 }
 
+fn how_of(is_apply: bool) -> MergeHow {
+    if is_apply { MergeHow::Apply } else { MergeHow::Merge }
+}
+
 /// The next line, without its end; none at the end of everything.
 async fn read_line(from: &mut BufReader<pipe::Receiver>) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
@@ -156,6 +160,13 @@ async fn answer(
         GroundCall::Restore { removed } => {
             let removed = removed.tree().ok_or_else(nobody)?;
             trees.restore(removed).await?.into()
+        }
+        GroundCall::PreviewMerge { name, is_apply } => {
+            let merged = trees.preview_merge(session, name, how_of(is_apply)).await?.into();
+            GroundAnswer::Merged { merged }
+        }
+        GroundCall::Merge { name, is_apply } => {
+            GroundAnswer::Merged { merged: trees.merge(session, name, how_of(is_apply)).await?.into() }
         }
         GroundCall::Files { directory, count_max } => trees.files(directory, count_max).await?.into(),
         GroundCall::Sweep { age_ms } => {

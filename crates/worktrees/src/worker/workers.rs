@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use engine::{
-    EnteredTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoPreview, UndoneTurn,
+    EnteredTree, MergedTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply,
+    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
 };
-use kernel::{NewWorktree, SessionId, TreeName, Turn, UndoFiles};
+use kernel::{MergeHow, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
 use processes::wall::{SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
@@ -696,6 +696,26 @@ impl Trees for GroundWorkers {
         Box::pin(async move { entered(self.call(of, GroundCall::Restore { removed }).await?) })
     }
 
+    fn preview_merge(
+        &self,
+        of: OwnedSession,
+        name: &str,
+        how: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        let (name, is_apply) = (name.to_owned(), how == MergeHow::Apply);
+        Box::pin(async move { merged(self.call(of, GroundCall::PreviewMerge { name, is_apply }).await?) })
+    }
+
+    fn merge(
+        &self,
+        of: OwnedSession,
+        name: &str,
+        how: MergeHow,
+    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
+        let (name, is_apply) = (name.to_owned(), how == MergeHow::Apply);
+        Box::pin(async move { merged(self.call(of, GroundCall::Merge { name, is_apply }).await?) })
+    }
+
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async move {
             let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
@@ -735,6 +755,13 @@ impl Trees for GroundWorkers {
         Box::pin(async move {
             self.0.close().join_all().await;
         })
+    }
+}
+
+fn merged(answer: GroundAnswer) -> Result<MergedTree, TreesError> {
+    match answer {
+        GroundAnswer::Merged { merged } => Ok(merged.into()),
+        _ => Err(odd()),
     }
 }
 

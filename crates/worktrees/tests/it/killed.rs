@@ -195,7 +195,7 @@ async fn snapshot(yard: &Yard, moment: SnapshotMoment) -> Snapshot {
 }
 
 /// A git that is killed in the midst of its work: the run with this number gets so many milliseconds.
-fn dying_git(place: &Path, run: usize, milliseconds: u32) -> Git {
+pub(super) fn dying_git(place: &Path, run: usize, milliseconds: u32) -> Git {
     let (program, count) = (place.join("dying-git"), place.join("count"));
     let _ = fs::remove_file(&count);
     let text = format!(

@@ -8,6 +8,7 @@ mod entering;
 mod hostile;
 mod killed;
 mod leftovers;
+mod merging;
 mod snapshots;
 mod stores;
 mod taking_over;

@@ -307,6 +307,8 @@ fn worktrees() -> Vec<Row> {
             .query(|names| format!("session={}", names.session)),
         manages("remove_worktree"),
         manages("restore_worktree").body(|_| Some(json!({}))),
+        manages("merge_worktree").body(|_| Some(json!({}))),
+        manages("apply_worktree").body(|_| Some(json!({}))),
         row("collect_worktrees", rules, vec![Target::Nothing])
             .way("dry")
             .body(|_| Some(json!({"dry_run": true}))),

@@ -87,9 +87,11 @@ impl Git {
         };
         let _damaged = self.hold_damaged(&enter.name, &record).await?;
         let record = self.plan_if_damaged(&enter.name, record).await?;
-        let notices = record.again.iter().map(MadeFrom::words).collect();
+        let again: Vec<String> = record.again.iter().map(MadeFrom::words).collect();
         self.make(&enter.name, record, &from).await?;
-        Ok(EnteredWorktree { notices, ..self.entered(&enter.name, &from, home)? })
+        let entered = self.entered(&enter.name, &from, home)?;
+        let pointers = self.pointer_words(&entered.root).await;
+        Ok(EnteredWorktree { notices: again.into_iter().chain(pointers).collect(), ..entered })
     }
 
     /// Decides what is to be made, and writes it down. Nothing else has happened yet.

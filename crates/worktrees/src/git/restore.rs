@@ -72,9 +72,11 @@ impl Git {
         };
         let _damaged = self.hold_damaged(name, &record).await?;
         let record = self.plan_if_damaged(name, record).await?;
-        let notices = record.again.iter().map(MadeFrom::words).collect();
+        let again: Vec<String> = record.again.iter().map(MadeFrom::words).collect();
         self.make(name, record, &from).await?;
-        Ok(EnteredWorktree { notices, ..self.entered(name, &from, home)? })
+        let entered = self.entered(name, &from, home)?;
+        let pointers = self.pointer_words(&entered.root).await;
+        Ok(EnteredWorktree { notices: again.into_iter().chain(pointers).collect(), ..entered })
     }
 
     async fn plan_again(

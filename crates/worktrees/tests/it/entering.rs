@@ -203,3 +203,24 @@ fn a_name_is_no_way_out() {
     }
     assert_eq!(named("a-1").as_str(), "a-1");
 }
+
+#[tokio::test]
+async fn files_that_lfs_keeps_elsewhere_are_named() {
+    let yard = Yard::new();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";
+    yard.write("media/large.bin", pointer);
+    yard.plain(&["add", "."]);
+    yard.plain(&["commit", "-q", "-m", "a file that nobody calls a pointer"]);
+    assert_eq!(yard.enter("one").await.notices, [""; 0]);
+    yard.write("media/.gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    yard.write("media/plain.bin", "it was never a pointer\n");
+    yard.plain(&["-c", "filter.lfs.clean=cat", "add", "."]);
+    yard.plain(&["commit", "-q", "-m", "lfs"]);
+    let entered = yard.enter("two").await;
+    let [words] = &entered.notices[..] else { panic!("{:?}", entered.notices) };
+    assert!(words.contains("pointers: media/large.bin;") && words.contains("git lfs pull"), "{words}");
+    // Fetched, it is a file like any other.
+    super::write(&entered.root.join("media/large.bin"), &[0; 4_096]);
+    let again = EnterRequest { is_new: false, ..yard.wish("two") };
+    assert_eq!(yard.git.enter(again).await.unwrap().notices, [""; 0]);
+}

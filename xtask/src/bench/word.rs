@@ -1,4 +1,5 @@
-//! From a message to the agent's first word, beside the agent's own start and the disk's fsync.
+//! From a message to the agent's first word, beside the agent's own start and the disk's fsync; and what version control adds
+//! to a turn, in time and on the disk.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,20 +10,26 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::figure::{Figure, Rounds, both, time};
-use super::place::Bench;
+use super::place::{Bench, BenchServer};
 
 const COUNT: &str = "20";
-/// Files of the repository that a session may work in.
-const FILES: usize = 1_000;
+/// Files of the repositories that a session may work in.
+const FILES: [usize; 3] = [1_000, 20_000, 100_000];
+/// Messages in each of them: a snapshot of the largest takes long.
+const COUNT_THERE: &str = "5";
+/// A snapshot may take so many times as long as the person's own look at the repository.
+const STATUS_RATIO_MAX: f64 = 1.5;
+/// Turns that each change something, to see what that takes of the disk.
+const CHANGES: &str = "10";
+/// Bytes of a file that a turn changes, and how many such files one changes.
+const CHANGED_BYTES: u64 = 10_000;
+const CHANGED_FILES: [u64; 2] = [1, 100];
 const FSYNCS: usize = 60;
 /// The most we may add to the agent's own start, besides three fsyncs.
 const ADDED_US: f64 = 5_000.0;
 
 pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     let server = bench.serve("word", "log = \"warn\"\n")?;
-    let repository = bench.fresh("repository")?;
-    make_repository(&repository)?;
-    let repository = repository.to_str().context("a path that is text")?;
     let mut rounds = Rounds::default();
     for _ in 0..bench.rounds {
         let dir = bench.fresh("agents")?;
@@ -34,32 +41,120 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
         rounds.note_all("supervised", &took["supervised"], &["ready_us", "word_us"])?;
         let took = bench.load(&server, "word", &[("count", COUNT)])?;
         rounds.note_all("word", &took["word"], &["p50_us", "p99_us"])?;
-        let took = bench.load(&server, "word", &[("count", COUNT), ("directory", repository)])?;
-        rounds.note_all("there", &took["word"], &["p50_us", "p99_us"])?;
+        rounds.note_all("end", &took["end"], &["p50_us"])?;
     }
     let median = |name: &str| rounds.median(name);
     let (word, fsync, own) = (median("word.p50_us"), median("fsync"), median("alone.word_us"));
     let limit = own + 3.0 * fsync + ADDED_US;
-    Ok(vec![
+    let mut figures = vec![
         Figure::new("message → first word, p50 / p99", both(word, median("word.p99_us")))
             .beside(format!("agent's own {} + 3 fsyncs + 5 ms = {}", time(own), time(limit)), word / limit)
             .aim("≤ 1.00 ×", word <= limit),
-        Figure::new(
-            "message → first word, in a repository of 1,000 files, p50 / p99",
-            both(median("there.p50_us"), median("there.p99_us")),
-        ),
         Figure::new("the agent alone: ready / first word", both(median("alone.ready_us"), own)),
         Figure::new(
             "agent and supervisor: ready / first word",
             both(median("supervised.ready_us"), median("supervised.word_us")),
         ),
         Figure::new("an fsync of this disk", time(fsync)),
+    ];
+    for files in FILES {
+        figures.extend(in_repository(bench, &server, files, (word, median("end.p50_us")))?);
+    }
+    server.stop().context("after the words")?;
+    figures.extend(disk(bench)?);
+    Ok(figures)
+}
+
+/// The time that a repository of so many files adds to a turn, before its first word and after its last one.
+fn in_repository(
+    bench: &Bench,
+    server: &BenchServer,
+    files: usize,
+    plain: (f64, f64),
+) -> Result<Vec<Figure>> {
+    let repository = bench.fresh(&format!("repository-{files}"))?;
+    make_repository(&repository, files)?;
+    let there = repository.to_str().context("a path that is text")?;
+    // The first turn has everything to look at, and its snapshot everything to copy.
+    bench.load(server, "word", &[("count", "1"), ("directory", there)])?;
+    let mut rounds = Rounds::default();
+    for _ in 0..bench.rounds {
+        rounds.note("status", status_us(&repository)?);
+        let took = bench.load(server, "word", &[("count", COUNT_THERE), ("directory", there)])?;
+        rounds.note_all("word", &took["word"], &["p50_us"])?;
+        rounds.note_all("end", &took["end"], &["p50_us"])?;
+    }
+    let status = rounds.median("status");
+    let added = |what: &str, plain: f64, to: &str| {
+        let more = (rounds.median(what) - plain).max(0.0);
+        Figure::new(format!("a repository of {files} files adds {to}"), time(more))
+            .beside(format!("git status {}", time(status)), more / status)
+            .aim("≤ 1.50 ×", more / status <= STATUS_RATIO_MAX)
+    };
+    Ok(vec![
+        added("word.p50_us", plain.0, "before the first word"),
+        added("end.p50_us", plain.1, "after the last one"),
     ])
 }
 
+/// The person's own look at their repository.
+fn status_us(repository: &Path) -> Result<f64> {
+    let began = Instant::now();
+    let status = Command::new("git").current_dir(repository).args(["status", "--porcelain"]).status()?;
+    ensure!(status.success(), "git status ended with {status}");
+    Ok(began.elapsed().as_secs_f64() * 1e6)
+}
+
+/// The bytes that a turn adds to the disk, beside those that it changes.
+fn disk(bench: &Bench) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for changed in CHANGED_FILES {
+        let repository = bench.fresh(&format!("changed-{changed}"))?;
+        make_repository(&repository, FILES[0])?;
+        let there = repository.to_str().context("a path that is text")?;
+        let data = bench.fresh("disk")?;
+        let work =
+            format!("for f in $(seq {changed}); do head -c {CHANGED_BYTES} /dev/urandom > new$f.bin; done");
+        let text = format!("!run {work}; echo done");
+        let turn = |count: &str| {
+            let server = bench.serve_in(&data)?;
+            bench.load(&server, "word", &[("count", count), ("directory", there), ("text", &text)])?;
+            // Whoever ends politely has copied what it began to copy.
+            server.stop().context("after the turns")
+        };
+        turn("1")?;
+        let before = held_bytes(&data)? + held_bytes(&repository.join(".git"))?;
+        turn(CHANGES)?;
+        let turns: u64 = CHANGES.parse().context("a number")?;
+        let after = held_bytes(&data)? + held_bytes(&repository.join(".git"))?;
+        let (each, wanted) = (after.saturating_sub(before) / turns, changed * CHANGED_BYTES);
+        let what = format!("disk that a turn adds which changes {changed} × 10 kB of 1,000 files");
+        figures.push(
+            Figure::new(what, format!("{} kB", each / 1_000))
+                .beside(format!("changed {} kB", wanted / 1_000), each as f64 / wanted as f64),
+        );
+    }
+    Ok(figures)
+}
+
+/// The bytes of all files below a directory, but those of the database: what is said is counted elsewhere.
+fn held_bytes(dir: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let (path, about) = (entry.path(), entry.metadata()?);
+        if about.is_dir() {
+            bytes += held_bytes(&path)?;
+        } else if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("homing.db")) {
+            bytes += about.len();
+        }
+    }
+    Ok(bytes)
+}
+
 /// A repository with its files committed.
-fn make_repository(dir: &Path) -> Result<()> {
-    for number in 0..FILES {
+fn make_repository(dir: &Path, files: usize) -> Result<()> {
+    for number in 0..files {
         let path = dir.join(format!("{}/{number}.txt", number % 20));
         std::fs::create_dir_all(path.parent().unwrap_or(dir))?;
         std::fs::write(path, format!("file {number}\n"))?;

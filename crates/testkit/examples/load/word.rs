@@ -1,5 +1,5 @@
-//! From a message to the agent's first word, as a reader hears it: `word count=N`, one after the other, in a directory of the
-//! session's own or in `directory=PATH`.
+//! From a message to the agent's first word, and from there to the end of its turn, as a reader hears both: `word count=N`, one
+//! after the other, in a directory of the session's own or in `directory=PATH`, with `text=WORDS` or any.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -17,9 +17,9 @@ pub(crate) async fn word(asked: &Rc<Asked>) -> String {
     let session = session["id"].as_str().expect("an id").to_owned();
     let request = get(asked, &format!("/api/v1/sessions/{session}/facts?after=0"), "text/event-stream");
     let mut lines = Connection::open(asked.host()).await.follow(&request).await;
-    let (mut words, mut receipts) = (Times::default(), Times::default());
+    let (mut words, mut ends, mut receipts) = (Times::default(), Times::default(), Times::default());
     for number in 0..count {
-        let text = format!("message {number}");
+        let text = asked.0.get("text").cloned().unwrap_or_else(|| format!("message {number}"));
         let body = json!({ "to": { "session": session }, "text": text });
         let request = post(asked, "/api/v1/messages", &body);
         let began = Instant::now();
@@ -37,7 +37,10 @@ pub(crate) async fn word(asked: &Rc<Asked>) -> String {
                 .await;
             assert!(open, "the stream ended");
         }
-        words.note(first.expect("it said something"));
+        let first = first.expect("it said something");
+        words.note(first);
+        ends.note(began.elapsed() - first);
     }
-    format!(r#"{{"word":{{{}}},"receipt":{{{}}}}}"#, words.members(), receipts.members())
+    let (words, ends, receipts) = (words.members(), ends.members(), receipts.members());
+    format!(r#"{{"word":{{{words}}},"end":{{{ends}}},"receipt":{{{receipts}}}}}"#)
 }

@@ -49,6 +49,11 @@ impl SessionDirectories {
         true_name.starts_with(&self.data_true)
     }
 
+    /// True if its name says that it is in the data directory. Nobody looks.
+    pub(crate) fn is_named_ours(&self, directory: &Path) -> bool {
+        directory.starts_with(&self.data) || self.is_ours(directory)
+    }
+
     /// A session's own directory is made when it is first needed.
     pub(crate) fn is_own(&self, directory: &Path) -> bool {
         directory.parent() == Some(&self.work())

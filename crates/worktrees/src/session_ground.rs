@@ -26,14 +26,15 @@ impl Ground for LocalGround {
         let directory =
             check_directory(Path::new(directory)).map_err(|why| GroundError::Unfit(why.to_string()))?;
         match self.directories.is_ours(Path::new(&directory)) {
-            true => Err(GroundError::Unfit(format!(
-                "{directory} is inside of Homing's own directory, which agents do not see"
-            ))),
+            true => Err(inside(&directory)),
             false => Ok(directory),
         }
     }
 
     fn why_not(&self, root: &str, directory: &str) -> Option<GroundError> {
+        if self.directories.is_named_ours(Path::new(directory)) {
+            return Some(inside(directory));
+        }
         let (root, directory) = (Path::new(root), Path::new(directory));
         why_not_beneath(root, directory).map(|why| GroundError::Unfit(why.to_string()))
     }
@@ -54,4 +55,8 @@ impl Ground for LocalGround {
         }
         Ok(held.recheck(held.name().to_owned())?)
     }
+}
+
+fn inside(directory: &str) -> GroundError {
+    GroundError::Unfit(format!("{directory} is inside of Homing's own directory, which agents do not see"))
 }

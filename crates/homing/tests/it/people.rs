@@ -248,6 +248,10 @@ fn a_session_is_handed_over_with_a_yes_and_what_waited_in_it_ends() {
     bob.run(&homing, &["grant", "accept", &session]).expect(3);
 
     homing.run(&["grant", "hand-over", &session, "bob"]).expect(0);
+    let refused = bob.run(&homing, &["grant", "accept", &session]);
+    refused.expect(1);
+    assert!(refused.err.contains("homing roots add"), "who accepts it could have made it: {}", refused.err);
+    homing.run(&["roots", "add", homing.place().to_str().unwrap(), "--to", "bob"]).expect(0);
     bob.run(&homing, &["grant", "accept", &session]).expect(0);
     homing.run(&["show", &session]).expect(3);
     let owner = text(&bob.run(&homing, &["show", &session, "--json"]).json(0), "owner");
@@ -256,11 +260,12 @@ fn a_session_is_handed_over_with_a_yes_and_what_waited_in_it_ends() {
         let receipt = bob.run(&homing, &["show", "--json", "--wait", "30", message]).json(0);
         (text(&receipt, "state"), receipt["why"].as_str().map(str::to_owned))
     };
-    assert_eq!(ended(&runs), ("stopped".to_owned(), Some("revoked".to_owned())));
+    assert_eq!(ended(&runs), ("stopped".to_owned(), Some("handed_over".to_owned())));
     assert_eq!(ended(&waits), ("refused".to_owned(), Some("handed_over".to_owned())));
     let shown = homing.run(&["show", &waits]).expect(0).to_owned();
     assert!(shown.contains("refused (the session was handed over)"), "{shown}");
-    homing.run(&["show", &runs]).expect(3);
+    let shown = homing.run(&["show", &runs]).expect(0).to_owned();
+    assert!(shown.contains("stopped (the session was handed over)"), "{shown}");
     let log = bob.run(&homing, &["log", &session]).expect(0).to_owned();
     assert!(log.contains(&format!("what waited has ended: {waits} of ")), "{log}");
     let audit = homing.run(&["audit", "--jsonl"]).expect(0).to_owned();

@@ -90,8 +90,8 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn why_not(&self, _: &str, _: &str) -> Option<engine::GroundError> {
-        None
+    fn why_not(&self, _: &str, directory: &str) -> Option<engine::GroundError> {
+        self.check(directory).err()
     }
     fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
         Ok(directory.to_owned())

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -90,6 +91,8 @@ impl Bench {
             fs::remove_dir_all(&dir)?;
         }
         fs::create_dir_all(&dir)?;
+        // A server refuses a directory with things in it that others can read.
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
         Ok(dir)
     }
 

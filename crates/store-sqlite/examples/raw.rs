@@ -15,10 +15,20 @@ use std::time::{Duration, Instant};
 use store::{Chosen, Key, NewMessage, NewOrg, NewPerson, NewSession, Trail, WriteOutcome};
 use store::{Credentials, WayIn};
 
-const MIGRATIONS: [&str; 3] = [
+/// All of them: the rows have the indexes that the store's have.
+const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/0001_begin.sql"),
     include_str!("../migrations/0002_accounts.sql"),
     include_str!("../migrations/0003_people.sql"),
+    include_str!("../migrations/0004_scope.sql"),
+    include_str!("../migrations/0005_approvals.sql"),
+    include_str!("../migrations/0006_keys.sql"),
+    include_str!("../migrations/0007_outbox.sql"),
+    include_str!("../migrations/0008_made_with.sql"),
+    include_str!("../migrations/0009_audit_numbers.sql"),
+    include_str!("../migrations/0010_offers.sql"),
+    include_str!("../migrations/0011_own_addresses.sql"),
+    include_str!("../migrations/0012_words_bytes.sql"),
 ];
 /// As the bench has them: so many sessions, so many bytes of words in each message.
 const SESSIONS: u64 = 64;

@@ -39,14 +39,16 @@ pub(crate) fn apply(
     change: Change,
 ) -> Result<(), SqliteError> {
     match change {
-        Change::Receipt { message, state, why } => {
-            // A fact may be about a message that this store was never given: the log keeps it, and there is no receipt.
-            let Some(found) = find_message(tx, message)? else { return Ok(()) };
-            if found.seat >= UNSEEN_SEAT && !state.is_final() {
-                let row = params![found.mid, int(number.0)];
-                tx.run("UPDATE messages SET seat = ?2 WHERE mid = ?1", row)?;
+        Change::Receipt { message, state, why } => receive(tx, pending, number, at, message, (state, why)),
+        Change::Waits { message, epoch } => {
+            // Every message that is queued comes by here: one statement for the row, where it is as it is nearly always.
+            let row = params![message.stored(), int(at.0), epoch.0, UNSEEN_SEAT, int(number.0)];
+            if tx.run(WAIT, row)? == 0 {
+                receive(tx, pending, number, at, message, (ReceiptState::Waiting, None))?;
+                let row = params![message.stored(), epoch.0];
+                tx.run("UPDATE messages SET epoch = ?2 WHERE id = ?1", row)?;
             }
-            stand(tx, pending, &found, state, why, at)
+            Ok(())
         }
         Change::Revision { message, revision } => {
             let row = params![message.stored(), revision];
@@ -84,10 +86,6 @@ pub(crate) fn apply(
                  WHERE id = ?1";
             tx.run(sql, params![approval.stored(), int(at.0)]).map(drop)
         }
-        Change::Under { message, epoch } => {
-            let row = params![message.stored(), epoch.0];
-            tx.run("UPDATE messages SET epoch = ?2 WHERE id = ?1", row).map(drop)
-        }
         Change::Missed { message } => put_first(tx, kept, message),
         Change::Scope { scope, epoch } => move_to(tx, kept, &scope, epoch),
         Change::Ended(why) => {
@@ -95,6 +93,28 @@ pub(crate) fn apply(
             end(tx, kept, why, at)
         }
     }
+}
+
+const WAIT: &str = "UPDATE messages SET state = 'waiting', why = NULL, changed_at = ?2, epoch = ?3,
+        seat = CASE WHEN seat >= ?4 THEN ?5 ELSE seat END
+     WHERE id = ?1 AND pending = 1";
+
+/// The message stands so now.
+fn receive(
+    tx: &SqliteTx,
+    pending: &mut Pending,
+    number: Number,
+    at: Moment,
+    message: MessageId,
+    (state, why): (ReceiptState, Option<&str>),
+) -> Result<(), SqliteError> {
+    // A fact may be about a message that this store was never given: the log keeps it, and there is no receipt.
+    let Some(found) = find_message(tx, message)? else { return Ok(()) };
+    if found.seat >= UNSEEN_SEAT && !state.is_final() {
+        let row = params![found.mid, int(number.0)];
+        tx.run("UPDATE messages SET seat = ?2 WHERE mid = ?1", row)?;
+    }
+    stand(tx, pending, &found, state, why, at)
 }
 
 const ASK: &str = "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until, posed, number, body)

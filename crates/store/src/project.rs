@@ -31,8 +31,8 @@ pub enum Change {
     Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer the question any more.
     Lapsed { approval: ApprovalId },
-    /// The message was written for the scope of this epoch, or is to be started in it.
-    Under { message: MessageId, epoch: Epoch },
+    /// The message waits for its turn; it was written for the scope of this epoch, or is to be started in it.
+    Waits { message: MessageId, epoch: Epoch },
     /// The message did not get into its turn: it waits before all others, and has none.
     Missed { message: MessageId },
     /// The session acts there and so now.
@@ -46,10 +46,9 @@ pub fn project(fact: &Fact) -> Vec<Change> {
     use ReceiptState::*;
     let receipt = |message: &MessageId, state, why| vec![Change::Receipt { message: *message, state, why }];
     match fact {
-        Fact::Queued { message, epoch, .. } | Fact::Released { message, epoch } => vec![
-            Change::Receipt { message: *message, state: Waiting, why: None },
-            Change::Under { message: *message, epoch: *epoch },
-        ],
+        Fact::Queued { message, epoch, .. } | Fact::Released { message, epoch } => {
+            vec![Change::Waits { message: *message, epoch: *epoch }]
+        }
         Fact::Steered { message, turn } => vec![
             Change::Receipt { message: *message, state: Running, why: None },
             Change::Began { message: *message, turn: *turn },

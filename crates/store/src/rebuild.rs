@@ -116,9 +116,10 @@ impl Projection {
     fn change(&mut self, number: Number, at: Moment, change: Change) {
         match change {
             Change::Receipt { message, state, why } => {
-                let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
-                (standing.state, standing.why, standing.changed_at) = (state, why, at);
-                self.place(message, state);
+                self.stand(message, state, why, at);
+            }
+            Change::Waits { message, epoch } => {
+                self.stand(message, ReceiptState::Waiting, None, at).epoch = Some(epoch);
             }
             Change::Revision { message, revision } => {
                 self.receipts.entry(message).or_insert(Standing::accepted(at)).revision = revision;
@@ -153,9 +154,6 @@ impl Projection {
                 self.settle(approval, ApprovalState::Answered { answer, by }, at);
             }
             Change::Lapsed { approval } => self.settle(approval, ApprovalState::Lapsed, at),
-            Change::Under { message, epoch } => {
-                self.receipts.entry(message).or_insert(Standing::accepted(at)).epoch = Some(epoch);
-            }
             Change::Missed { message } => {
                 let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
                 (standing.turn, standing.first) = (None, None);
@@ -165,6 +163,19 @@ impl Projection {
             Change::Scope { scope, epoch } => drop(self.scopes.insert(epoch, scope)),
             Change::Ended(why) => self.ended = Some(why),
         }
+    }
+
+    fn stand(
+        &mut self,
+        message: MessageId,
+        state: ReceiptState,
+        why: Option<&'static str>,
+        at: Moment,
+    ) -> &mut Standing {
+        self.place(message, state);
+        let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
+        (standing.state, standing.why, standing.changed_at) = (state, why, at);
+        standing
     }
 
     /// A message gets its place when it is first seen, keeps it while it waits or is held, and leaves it for good.

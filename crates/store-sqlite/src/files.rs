@@ -1,5 +1,6 @@
 //! The files of one store, and how connections to them are made.
 
+use crate::wal_buffer;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,8 @@ impl Files {
     /// A connection that may write. It never waits for the log to be copied into the file, and a commit is on the
     /// disk when it answers.
     pub(crate) fn connect_to_write(&self) -> rusqlite::Result<Connection> {
-        let mut db = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let layer = wal_buffer::layer_over(self.rig.vfs).or(self.rig.vfs);
+        let mut db = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE, layer)?;
         db.execute_batch(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
@@ -71,17 +73,18 @@ impl Files {
 
     /// A connection that cannot write.
     pub(crate) fn connect_to_read(&self) -> rusqlite::Result<Connection> {
-        let db = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let db = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY, self.rig.vfs)?;
         db.execute_batch(
             "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
         )?;
         Ok(db)
     }
 
-    fn connect(&self, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    /// A connection by way of a file layer, or of SQLite's own.
+    fn connect(&self, flags: OpenFlags, layer: Option<&'static str>) -> rusqlite::Result<Connection> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = match self.rig.vfs {
-            Some(vfs) => Connection::open_with_flags_and_vfs(&self.database, flags, vfs)?,
+        let db = match layer {
+            Some(layer) => Connection::open_with_flags_and_vfs(&self.database, flags, layer)?,
             None => Connection::open_with_flags(&self.database, flags)?,
         };
         db.busy_timeout(BUSY_WAIT)?;

@@ -1,6 +1,7 @@
 //! The port on one SQLite file: one writer that commits in groups, a few readers, and an OS lock on the directory.
 //!
-//! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises). `way_in`, `append`
+//! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises; `wal` and `wal_buffer` are
+//! what becomes of it in the file). `way_in`, `append`
 //! and `projection` are what is written, `change` how it changes who may do what; `view`, `log`, `outbox`, `timer`,
 //! `people`, `tokens` and `audit` are what is read or small;
 //! `migrations` is how the tables came to be, `backup` how they are carried elsewhere and back. Nothing of SQLite leaves this room.
@@ -30,6 +31,7 @@ mod tokens;
 mod tx;
 mod view;
 mod wal;
+mod wal_buffer;
 mod way_in;
 mod writer;
 

@@ -44,19 +44,32 @@ impl Wal {
 
     /// Called between two groups, with the writer's connection.
     pub(crate) fn tend(&mut self, db: &Connection) {
-        let frames = self.files.frames.load(Ordering::Relaxed);
+        if self.nudge_if_long() {
+            // While somebody reads an old state the log cannot begin anew: ask again later, not after each commit.
+            self.restart_at = self.frames() + self.copy_frames;
+            copy(db);
+        }
+    }
+
+    /// Has the thread copy, if it is time for that. True if that is not enough any more: then `tend` has to be called.
+    pub(crate) fn nudge_if_long(&mut self) -> bool {
+        let frames = self.frames();
         if frames < self.copy_at - self.copy_frames {
             // The log began anew.
             (self.copy_at, self.restart_at) = (self.copy_frames, self.copy_frames * RESTART_FACTOR);
         }
         if frames >= self.restart_at {
-            // While somebody reads an old state the log cannot begin anew: ask again later, not after each commit.
-            self.restart_at = frames + self.copy_frames;
-            copy(db);
-        } else if frames >= self.copy_at {
+            return true;
+        }
+        if frames >= self.copy_at {
             self.copy_at = frames + self.copy_frames;
             let _ = self.nudge.as_ref().map(|nudge| nudge.try_send(()));
         }
+        false
+    }
+
+    fn frames(&self) -> i64 {
+        self.files.frames.load(Ordering::Relaxed)
     }
 }
 

@@ -1,7 +1,10 @@
-//! The one thread that writes.
+//! The one connection that writes, and the thread that it mostly belongs to.
 //!
-//! Changes wait in a bounded queue. The thread takes what is there into one transaction, commits once (one fsync for all of
-//! them), and only then answers. A change decides before it writes, so it hardly ever fails; if one does, the whole group
+//! Changes wait in a bounded line. The thread takes what is there into one transaction, commits once (one fsync for all of
+//! them), and only then answers. Whoever comes while nobody writes, nobody waits and nobody else came lately takes the
+//! connection and commits by themselves: waking the thread and being woken by it would take them as long as a third of the commit.
+//!
+//! A change decides before it writes, so it hardly ever fails; if one does, the whole group
 //! is run again, each under a savepoint of its own so that it takes nobody along. A commit that ends in an error is neither
 //! a yes nor a no: everybody in it hears *unknown*, the connection is replaced, and a commit of our own settles what the file
 //! holds before the next change is looked at.
@@ -10,11 +13,13 @@ use crate::error::SqliteError;
 use crate::files::Files;
 use crate::tx::SqliteTx;
 use crate::wal::Wal;
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use store::StoreError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, oneshot};
 
 /// Changes that may wait; whoever brings more waits until there is room.
 const WAITING_MAX: usize = 1_024;
@@ -25,20 +30,38 @@ const GROUP_BYTES_MAX: usize = 4 << 20;
 /// The stack that the thread needs: SQLite is modest, and so is our JSON.
 const STACK_BYTES: usize = 1 << 20;
 
-/// The way to the thread.
+/// The way to the connection.
 pub(crate) struct Writer {
-    queue: Option<mpsc::Sender<Item>>,
+    line: Arc<Line>,
     thread: Option<JoinHandle<()>>,
     tally: Arc<Tally>,
 }
 
-/// Figures about the thread's work.
+/// Figures about what was written.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) commits: AtomicU64,
     pub(crate) changes: AtomicU64,
     pub(crate) fenced: AtomicU64,
     pub(crate) moved: AtomicU64,
+}
+
+/// Where changes wait, and where the connection is while nobody writes.
+struct Line {
+    room: Semaphore,
+    state: Mutex<LineState>,
+    arrived: Condvar,
+}
+
+struct LineState {
+    waiting: VecDeque<Item>,
+    /// None while somebody has it and writes.
+    connection: Option<Box<WriteConnection>>,
+    /// True if the last group had more than one change: others come at the same time, and share a commit if they wait.
+    is_crowded: bool,
+    /// True if the write-ahead log has become long, and the thread is to see to it.
+    is_log_long: bool,
+    closed: bool,
 }
 
 struct Item {
@@ -79,19 +102,29 @@ where
 }
 
 impl Writer {
-    /// Starts the thread with the connection that it shall own.
+    /// Starts the thread, with the connection that everything is written through.
     pub(crate) fn start(files: Arc<Files>, tx: SqliteTx) -> std::io::Result<Self> {
-        let (queue, waiting) = mpsc::channel(WAITING_MAX);
         let tally = tx.tally();
         let wal = Wal::start(files.clone())?;
-        let room = WriterThread { files, waiting, tx: Some(tx), tally: tally.clone(), wal };
-        let thread = std::thread::Builder::new().name("homing-write".into()).stack_size(STACK_BYTES).spawn(
-            move || {
-                let _end = EndWithUs;
-                room.work();
-            },
-        )?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), tally })
+        let connection = Box::new(WriteConnection { files, tx: Some(tx), tally: tally.clone(), wal });
+        let state = LineState {
+            waiting: VecDeque::new(),
+            connection: Some(connection),
+            is_crowded: false,
+            is_log_long: false,
+            closed: false,
+        };
+        let line = Arc::new(Line {
+            room: Semaphore::new(WAITING_MAX),
+            state: Mutex::new(state),
+            arrived: Condvar::new(),
+        });
+        let its_line = line.clone();
+        let thread = std::thread::Builder::new()
+            .name("homing-write".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || its_line.work())?;
+        Ok(Self { line, thread: Some(thread), tally })
     }
 
     /// Makes a change durable, then answers. `bytes` is about what it adds to the file. The change may be run more than once;
@@ -102,9 +135,11 @@ impl Writer {
         F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
     {
         let (waits, answer) = oneshot::channel();
-        let work = Box::new(QueuedWrite { work, made: None, waits });
-        let queue = self.queue.as_ref().ok_or_else(closed)?;
-        queue.send(Item { bytes, work }).await.map_err(|_| closed())?;
+        let item = Item { bytes, work: Box::new(QueuedWrite { work, made: None, waits }) };
+        match self.line.connection_if_quiet() {
+            Some(connection) => tokio::task::block_in_place(|| self.line.commit_alone(connection, item)),
+            None => self.line.put(item).await,
+        }
         // The thread went away with the change in its hands: only the file knows.
         answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the writer stopped".into())))
     }
@@ -114,65 +149,137 @@ impl Writer {
     }
 }
 
-fn closed() -> StoreError {
-    StoreError::Unavailable("the store is closed".into())
-}
-
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.queue = None;
+        self.line.state().closed = true;
+        self.line.arrived.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Ends the process if the thread panics. One that can never write again must not look alive: whoever watches over it
+impl Line {
+    /// The connection, if whoever asks may write by themselves: nobody else does or wants to, and this thread may be held up,
+    /// because its runtime has others for whatever else there is to do.
+    fn connection_if_quiet(&self) -> Option<Box<WriteConnection>> {
+        let runtime = Handle::try_current().ok()?;
+        if runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
+            return None;
+        }
+        let mut state = self.state();
+        let is_quiet = state.waiting.is_empty() && !state.is_crowded && !state.is_log_long;
+        if is_quiet { state.connection.take() } else { None }
+    }
+
+    /// Commits one change on the thread of whoever brings it. What came meanwhile is for the thread.
+    fn commit_alone(&self, mut connection: Box<WriteConnection>, item: Item) {
+        let _end = EndWithUs;
+        connection.commit(vec![item.work]);
+        let is_log_long = connection.wal.nudge_if_long();
+        let mut state = self.state();
+        state.connection = Some(connection);
+        state.is_log_long = is_log_long;
+        if is_log_long || !state.waiting.is_empty() {
+            self.arrived.notify_one();
+        }
+    }
+
+    async fn put(&self, item: Item) {
+        // Never closed: whoever asks holds the writer, and it goes with the last of them.
+        if let Ok(place) = self.room.acquire().await {
+            place.forget();
+        }
+        let mut state = self.state();
+        state.waiting.push_back(item);
+        // Whoever has the connection looks here again when they put it back.
+        if state.connection.is_some() {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The thread: takes what waits and writes it, until there will be no more.
+    fn work(&self) {
+        let _end = EndWithUs;
+        while let Some((mut connection, group)) = self.next() {
+            let is_crowded = group.len() > 1;
+            connection.commit(group);
+            connection.tend();
+            let mut state = self.state();
+            state.connection = Some(connection);
+            state.is_crowded = is_crowded;
+            state.is_log_long = false;
+        }
+    }
+
+    /// The connection, and the changes that share the next commit. None when there will be no more.
+    fn next(&self) -> Option<(Box<WriteConnection>, Vec<Box<dyn Work>>)> {
+        let mut state = self.state();
+        loop {
+            let is_needed = !state.waiting.is_empty() || state.is_log_long;
+            match state.connection.take() {
+                Some(connection) if is_needed => return Some((connection, self.gather(&mut state))),
+                // The connection goes with us.
+                Some(_) if state.closed => return None,
+                connection => state.connection = connection,
+            }
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn gather(&self, state: &mut LineState) -> Vec<Box<dyn Work>> {
+        let (mut bytes, mut group) = (0, Vec::new());
+        while group.len() < GROUP_MAX
+            && bytes < GROUP_BYTES_MAX
+            && let Some(item) = state.waiting.pop_front()
+        {
+            bytes += item.bytes;
+            group.push(item.work);
+        }
+        self.room.add_permits(group.len());
+        group
+    }
+
+    fn state(&self) -> MutexGuard<'_, LineState> {
+        // Nobody panics while holding it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the process if whoever writes panics. One that can never write again must not look alive: whoever watches over it
 /// starts another, which reads what is durable.
 struct EndWithUs;
 
 impl Drop for EndWithUs {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!("the thread that writes has panicked; the process ends");
+            tracing::error!("a thread that writes has panicked; the process ends");
             std::process::abort();
         }
     }
 }
 
-/// Everything that the thread owns.
-struct WriterThread {
+/// Everything that whoever writes needs.
+struct WriteConnection {
     files: Arc<Files>,
-    waiting: mpsc::Receiver<Item>,
     /// None after a commit of unknown outcome, until a new connection has settled it.
     tx: Option<SqliteTx>,
     tally: Arc<Tally>,
     wal: Wal,
 }
 
-impl WriterThread {
-    fn work(mut self) {
-        while let Some(first) = self.waiting.blocking_recv() {
-            let group = self.gather(first);
-            self.commit(group);
-            if let Some(tx) = &self.tx {
-                self.wal.tend(tx.db());
-            }
+impl WriteConnection {
+    /// Looks after the write-ahead log.
+    fn tend(&mut self) {
+        if let Some(tx) = &self.tx {
+            self.wal.tend(tx.db());
         }
-    }
-
-    fn gather(&mut self, first: Item) -> Vec<Box<dyn Work>> {
-        let mut bytes = first.bytes;
-        let mut group = vec![first.work];
-        while group.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
-            let Ok(item) = self.waiting.try_recv() else { break };
-            bytes += item.bytes;
-            group.push(item.work);
-        }
-        group
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
+        if group.is_empty() {
+            return;
+        }
         let outcome = match self.tx() {
             Ok(tx) => transact(tx, &mut group),
             Err(error) => Err(error.unchanged()),
@@ -307,17 +414,29 @@ mod tests {
 
     #[test]
     fn a_process_whose_writer_panics_ends() {
+        ends_by_itself("writer::tests::a_process_whose_writer_panics_ends", || {
+            tokio::runtime::Builder::new_current_thread()
+        });
+    }
+
+    #[test]
+    fn a_process_ends_whose_change_panics_where_it_is_brought() {
+        ends_by_itself("writer::tests::a_process_ends_whose_change_panics_where_it_is_brought", || {
+            tokio::runtime::Builder::new_multi_thread()
+        });
+    }
+
+    fn ends_by_itself(name: &str, runtime: fn() -> tokio::runtime::Builder) {
         if let Some(dir) = std::env::var_os(DOOMED) {
             let opened = open(dir.as_ref(), &Options::new(NodeId::from_bits(1), "here", Moment(1))).unwrap();
             let writer = Writer::start(opened.files, opened.tx).unwrap();
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let runtime = runtime().build().unwrap();
             let _ = runtime.block_on(writer.change::<(), _>(0, |_| panic!("as a mistake would")));
             // Waits for the thread: from here on only it could have ended us.
             drop(writer);
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        let name = "writer::tests::a_process_whose_writer_panics_ends";
         let mut doomed = std::process::Command::new(std::env::current_exe().unwrap());
         let ended = doomed.args(["--exact", name]).env(DOOMED, dir.path()).output().unwrap();
         let abort = rustix::process::Signal::ABORT.as_raw();

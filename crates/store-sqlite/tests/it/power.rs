@@ -147,8 +147,21 @@ async fn store_on_shim() -> (tempfile::TempDir, Arc<Mutex<Disk>>, SqliteStore) {
     (dir, disk, store)
 }
 
-#[tokio::test]
-async fn a_commit_that_fails_is_unknown_and_the_store_goes_on() {
+/// Tells a story twice: to the thread that writes, and to a caller who may commit by themselves.
+fn both_ways<F: Future<Output = ()>>(story: impl Fn() -> F) {
+    let mut runtimes =
+        [tokio::runtime::Builder::new_current_thread(), tokio::runtime::Builder::new_multi_thread()];
+    for runtime in &mut runtimes {
+        runtime.enable_all().build().unwrap().block_on(story());
+    }
+}
+
+#[test]
+fn a_commit_that_fails_is_unknown_and_the_store_goes_on() {
+    both_ways(commit_that_fails);
+}
+
+async fn commit_that_fails() {
     let (dir, disk, store) = store_on_shim().await;
     lock(&disk).failing_syncs = 1;
     let answer = accept(&store, next(session(1), 2)).await;
@@ -168,8 +181,12 @@ async fn a_commit_that_fails_is_unknown_and_the_store_goes_on() {
     assert_eq!(store.session(session(1)).await.unwrap().unwrap().1.pending, 3);
 }
 
-#[tokio::test]
-async fn a_disk_that_fails_for_a_while_poisons_nothing() {
+#[test]
+fn a_disk_that_fails_for_a_while_poisons_nothing() {
+    both_ways(disk_that_fails);
+}
+
+async fn disk_that_fails() {
     let (_dir, disk, store) = store_on_shim().await;
     for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR] {
         lock(&disk).write_says = Some(code);
@@ -190,8 +207,12 @@ async fn a_disk_that_fails_for_a_while_poisons_nothing() {
     assert_eq!(store.inbox(session(1), 10).await.unwrap().len(), 2);
 }
 
-#[tokio::test]
-async fn without_room_nothing_is_changed_and_with_room_it_goes_on() {
+#[test]
+fn without_room_nothing_is_changed_and_with_room_it_goes_on() {
+    both_ways(without_room);
+}
+
+async fn without_room() {
     let (_dir, disk, store) = store_on_shim().await;
     lock(&disk).write_says = Some(ffi::SQLITE_FULL);
     for number in 2..5 {
@@ -202,4 +223,24 @@ async fn without_room_nothing_is_changed_and_with_room_it_goes_on() {
     lock(&disk).write_says = None;
     said(&store, next(session(1), 2)).await.unwrap();
     assert_eq!(store.inbox(session(1), 10).await.unwrap().len(), 2);
+}
+
+#[test]
+fn a_commit_is_handed_to_the_log_in_one_write() {
+    both_ways(one_write);
+}
+
+async fn one_write() {
+    let (_dir, disk, store) = store_on_shim().await;
+    // What the first messages bring along (pages that are split, the log that begins anew) is over.
+    for number in 2..10 {
+        said(&store, next(session(1), number)).await.unwrap();
+    }
+    let before = lock(&disk).log_writes;
+    for number in 10..20 {
+        said(&store, next(session(1), number)).await.unwrap();
+    }
+    let writes = lock(&disk).log_writes - before;
+    // One for each, and one more for each time that the log begins anew.
+    assert!((10..=14).contains(&writes), "{writes} writes for ten commits");
 }

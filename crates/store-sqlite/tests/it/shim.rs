@@ -31,7 +31,12 @@ pub(crate) struct Disk {
     pub(crate) failing_syncs: u32,
     /// The result of each write to the log, if not yes.
     pub(crate) write_says: Option<c_int>,
+    /// Calls that wrote to the log.
+    pub(crate) log_writes: u64,
 }
+
+/// A disk tears a long write anywhere: so much of it is one step.
+const STEP_BYTES: usize = 4_096;
 
 #[derive(Default)]
 struct Content {
@@ -227,15 +232,20 @@ fn opened(file: *mut sqlite3_file) -> Open {
 unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, length: c_int, at: i64) -> c_int {
     let Open { usual, disk, name } = opened(file);
     let mut disk = lock(&disk);
-    disk.step();
     if let Some(code) = disk.write_says.filter(|_| name.ends_with("-wal")) {
         return code;
     }
     disk.copied |= disk.left.is_none() && !name.ends_with("-wal");
     // SAFETY: SQLite's buffer has this length.
     let bytes = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length as usize) }.to_vec();
-    // The last close deletes the log, and whoever opens it next begins with a new one.
-    disk.files.entry(name).or_default().since.push(Step::Write(at as usize, bytes));
+    disk.log_writes += u64::from(name.ends_with("-wal"));
+    // The power may fail between any two pieces of a write.
+    for (piece, bytes) in bytes.chunks(STEP_BYTES).enumerate() {
+        disk.step();
+        let at = at as usize + piece * STEP_BYTES;
+        // The last close deletes the log, and whoever opens it next begins with a new one.
+        disk.files.entry(name.clone()).or_default().since.push(Step::Write(at, bytes.to_vec()));
+    }
     // SAFETY: as in `open`.
     unsafe { (usual.xWrite.unwrap())(file, from, length, at) }
 }

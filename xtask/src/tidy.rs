@@ -1,11 +1,12 @@
 //! Says what is out of place in the house: arrows between rooms, names, opening lines, marks left behind.
 //!
 //! The rules are in `rooms` (the table in ARCHITECTURE.md against the workspace), `absences` (what some rooms must not
-//! have), `openers` (who may open files), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and
+//! have), `openers` (who may open files), `ground` (who may take a ground path's text), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and
 //! `links` (between documents). A rule is a pure function from a [`Repository`] to findings, so its tests need no disk.
 //! Nothing here changes a file.
 
 mod absences;
+mod ground;
 mod links;
 mod names;
 mod openers;
@@ -50,6 +51,7 @@ const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     names::types_are_called_by_their_words,
     names::a_type_name_is_of_two_rooms_at_most,
     openers::only_listed_files_open_others,
+    ground::only_listed_files_take_a_ground_path,
     text::files_say_what_they_own,
     text::doc_comments_open_with_the_thing,
     text::paths_are_of_no_machine,

@@ -18,10 +18,8 @@ mod troubles;
 mod wish;
 mod words;
 
+use kernel::{GroundPath, Native, SessionId};
 use std::future::Future;
-use std::path::PathBuf;
-
-use kernel::{Native, SessionId};
 
 use crate::{Agent, TreeName};
 pub use ends::*;
@@ -41,9 +39,9 @@ pub trait Candidate: Sync {
     /// The driver.
     fn agent(&self) -> &dyn Agent;
     /// A directory that exists.
-    fn directory(&self) -> PathBuf;
+    fn directory(&self) -> GroundPath;
     /// Another directory that exists, to which a session of the first may move.
-    fn elsewhere(&self) -> PathBuf;
+    fn elsewhere(&self) -> GroundPath;
     /// A session that nobody else on this machine uses.
     fn session(&self) -> SessionId;
     /// The number of processes, or of whatever stands for them, that are left of that session.

@@ -416,7 +416,7 @@ impl Body {
                     script.line(&answered(&tool, &form, &answer))
                 }
                 ScriptStep::Run { .. } | ScriptStep::ForkBomb { .. } => script.line("not in-process"),
-                ScriptStep::Directory => script.line(&self.launch.directory.to_string_lossy()),
+                ScriptStep::Directory => script.line(self.launch.directory.for_readers()),
                 ScriptStep::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
                 ScriptStep::Crash => return None,
                 ScriptStep::Hang => {

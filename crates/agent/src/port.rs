@@ -7,10 +7,9 @@
 
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 
-use kernel::{Fence, MessageId, Native, PersonId, SessionId};
+use kernel::{Fence, GroundPath, MessageId, Native, PersonId, SessionId};
 
 use crate::{AgentEvent, TreeName, Trouble};
 
@@ -101,9 +100,9 @@ pub struct Launch {
     /// The name of its processes; `TreeName::of(session)`.
     pub tree: TreeName,
     /// The scope's directory, absolute.
-    pub directory: PathBuf,
+    pub directory: GroundPath,
     /// Its true name, by which the agent's process calls it, if that is another one: where a link names the data directory.
-    pub directory_true: Option<PathBuf>,
+    pub directory_true: Option<GroundPath>,
     /// The conversation to go on with, by the agent's own id; `None` makes a new one.
     pub native: Option<Native>,
     /// Go on with `native` under a new id, which `Ready` names, while the first stays as it was. Only where
@@ -128,7 +127,12 @@ pub struct Launch {
 
 impl Launch {
     /// A launch with the agent's own defaults and a new conversation.
-    pub fn new(session: SessionId, fence: Fence, message: MessageId, directory: impl Into<PathBuf>) -> Self {
+    pub fn new(
+        session: SessionId,
+        fence: Fence,
+        message: MessageId,
+        directory: impl Into<GroundPath>,
+    ) -> Self {
         Self {
             session,
             fence,

@@ -60,7 +60,7 @@ fn start_alone(exe: &Path, home: &Path) -> Took {
 async fn start_supervised(agent: &Scripted, dir: &Path, number: u128) -> Took {
     let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
     let id = MessageId::from_bits(1);
-    let launch = Launch::new(SessionId::from_bits(number + 1), fence, id, dir);
+    let launch = Launch::new(SessionId::from_bits(number + 1), fence, id, &*dir.to_string_lossy());
     let began = Instant::now();
     let mut running = agent.start(launch).await.expect("it can be started");
     let (mut ready, mut word) = (0, 0);

@@ -36,7 +36,7 @@ async fn main() {
 async fn stop(agent: &Scripted, dir: &Path, session: SessionId, children: &str) -> (u128, u64) {
     let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
     let id = MessageId::from_bits(1);
-    let launch = Launch::new(session, fence, id, dir);
+    let launch = Launch::new(session, fence, id, &*dir.to_string_lossy());
     let lock = dir.join("locks").join(format!("{}.lock", launch.tree));
     let mut running = agent.start(launch).await.expect("it can be started");
     loop {

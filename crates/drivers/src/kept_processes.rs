@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent::{Account, Launch, TreeName};
-use kernel::Native;
+use kernel::{GroundPath, Native};
 use processes::{TreeEvent, end_tree};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ pub(crate) struct KeptProcesses<T: AgentProtocol> {
 #[derive(Clone, PartialEq, Eq)]
 struct LaunchKey {
     native: Option<Native>,
-    directory: PathBuf,
+    directory: GroundPath,
     model: Option<String>,
     mode: Option<String>,
     account: Account,

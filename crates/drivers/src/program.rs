@@ -150,7 +150,7 @@ impl<T: AgentProtocol> AgentProgram<T> {
 
     /// Where a conversation's native id means something: agent, home and directory.
     pub(crate) fn place(&self, launch: &Launch) -> String {
-        format!("{}:{}:{}", self.config.name, self.home(launch), launch.directory.display())
+        format!("{}:{}:{}", self.config.name, self.home(launch), launch.directory.for_launch())
     }
 
     /// The program as a path, if it is there and may be started.

@@ -5,7 +5,7 @@
 //! gone or the process is kept, an end without one is a death, and a stop is polite before it is not.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use agent::{
     About, AgentEvent, Launch, MESSAGE_BYTES_MAX, Message, QuestionAnswer, Reply, Running, Steered, TreeEnd,
     Trouble, bounded,
 };
-use kernel::Failure;
+use kernel::{Failure, GroundPath};
 use processes::{
     EndedTree, PIECE_BYTES_MAX, ProcessCount, ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit,
     end_tree,
@@ -587,7 +587,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
             event if event.is_last() => return self.finish(event.clone()),
             AgentEvent::Ready { .. } => self.be_ready(),
             AgentEvent::About(about) if !self.is_where_it_should_be(&about.directory) => {
-                let (it, we) = (&about.directory, self.launch.directory.display());
+                let (it, we) = (&about.directory, self.launch.directory.for_readers());
                 let trouble = format!("the agent works in {it}, but this session's directory is {we}");
                 return self.finish(AgentEvent::Failed(Trouble::refused(trouble)));
             }
@@ -612,9 +612,9 @@ impl<T: AgentProtocol> RunningAgent<T> {
 
     /// Judged by names alone: what an agent says is not looked up.
     fn is_where_it_should_be(&self, directory: &str) -> bool {
-        let there = std::path::Path::new(directory);
+        let is_there = |named: &GroundPath| Path::new(named.for_readers()) == Path::new(directory);
         let Launch { directory: named, directory_true, .. } = &self.launch;
-        directory.is_empty() || there == named || Some(there) == directory_true.as_deref()
+        directory.is_empty() || is_there(named) || directory_true.as_ref().is_some_and(is_there)
     }
 
     /// Its last word. A process that did well may be kept.

@@ -4,7 +4,7 @@
 //! notice says what could not be seen.
 
 use crate::{OwnedSession, Side, TreeChanges, Trees, TreesError};
-use kernel::Turn;
+use kernel::{GroundPath, Turn};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct TurnSnapshots {
     trees: Arc<dyn Trees>,
     of: OwnedSession,
     turn: Turn,
-    directory: String,
+    directory: GroundPath,
 }
 
 /// The state before the turn.
@@ -32,8 +32,8 @@ pub(crate) enum TreeBefore {
 }
 
 impl TurnSnapshots {
-    pub(crate) fn new(trees: &Arc<dyn Trees>, of: OwnedSession, turn: Turn, directory: &str) -> Self {
-        Self { trees: trees.clone(), of, turn, directory: directory.to_owned() }
+    pub(crate) fn new(trees: &Arc<dyn Trees>, of: OwnedSession, turn: Turn, directory: &GroundPath) -> Self {
+        Self { trees: trees.clone(), of, turn, directory: directory.clone() }
     }
 
     pub(crate) async fn before(self) -> TreeBefore {

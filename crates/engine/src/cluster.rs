@@ -15,7 +15,7 @@ pub use local::LocalCluster;
 
 use crate::fanout::{LiveWords, SessionUpdate};
 use crate::{MergedTree, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoPreview};
-use kernel::{Claim, Errand, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
+use kernel::{Claim, Errand, GroundPath, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -107,21 +107,21 @@ pub trait Node: Debug + Send + Sync + 'static {
     /// The files of a directory, at most so many.
     fn files(
         &self,
-        directory: String,
+        directory: GroundPath,
         session: SessionId,
         count_max: usize,
     ) -> ClusterReply<'_, Result<TreeFiles, String>>;
     /// The changes of a turn; none if nothing was remembered of it.
     fn changes(
         &self,
-        directory: String,
+        directory: GroundPath,
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>>;
     /// The work of an undo of a turn, and what is in its way.
     fn preview_undo(
         &self,
-        directory: String,
+        directory: GroundPath,
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<UndoPreview, String>>;

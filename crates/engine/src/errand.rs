@@ -8,8 +8,8 @@ use crate::story::Story;
 use crate::{OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
-    Attempt, Away, Chore, Errand, ErrandKind, Fence, MergeHow, MessageId, NewWorktree, Origin, Return, Scope,
-    Term, Turn, UndoFiles, What,
+    Attempt, Away, Chore, Errand, ErrandKind, Fence, GroundPath, MergeHow, MessageId, NewWorktree, Origin,
+    Return, Scope, Term, Turn, UndoFiles, What,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -209,7 +209,11 @@ impl ErrandRunner {
     }
 
     /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed.
-    async fn tear_down(&self, directory: &str, say: &mpsc::Sender<ErrandOutput>) -> Result<(), String> {
+    async fn tear_down(
+        &self,
+        directory: &GroundPath,
+        say: &mpsc::Sender<ErrandOutput>,
+    ) -> Result<(), String> {
         let whom = &self.whom;
         let scripts = self.ports.scripts.get(&whom.scope.agent);
         let Some(Scripts { teardown: Some(teardown), wait, .. }) = scripts else {
@@ -304,10 +308,11 @@ impl ErrandRunner {
     ) -> Result<String, String> {
         let merged = self.ports.trees.merge(self.whom.of.clone(), name, how).await?;
         let branch = merged.branch.as_deref().map_or_else(String::new, |branch| format!("{branch} in "));
+        let into = merged.into.for_readers();
         let words = match merged.files.len() {
-            0 => format!("{branch}{} has everything of {name}", merged.into),
-            1 => format!("1 file of {branch}{} has changed by {name}", merged.into),
-            files => format!("{files} files of {branch}{} have changed by {name}", merged.into),
+            0 => format!("{branch}{into} has everything of {name}"),
+            1 => format!("1 file of {branch}{into} has changed by {name}"),
+            files => format!("{files} files of {branch}{into} have changed by {name}"),
         };
         notice(say, Turn(0), &words).await;
         Ok(merged.safety.unwrap_or_default())
@@ -400,12 +405,12 @@ impl<'a> Output<'a> {
 async fn run_script(
     script: &dyn Agent,
     whom: &ErrandSession,
-    directory: &str,
+    directory: &GroundPath,
     wait: Duration,
     output: &mut Output<'_>,
 ) -> Result<(), String> {
     let fence = Fence { term: whom.term, epoch: kernel::Epoch(0), turn: Turn(0), attempt: Attempt(0) };
-    let mut launch = Launch::new(whom.of.session, fence, MessageId::from_bits(0), directory);
+    let mut launch = Launch::new(whom.of.session, fence, MessageId::from_bits(0), directory.clone());
     launch.whose.clone_from(&whom.of.whose);
     launch.walled = whom.of.walled;
     let tree = launch.tree.clone();

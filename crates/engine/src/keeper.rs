@@ -24,7 +24,9 @@ use crate::story::Story;
 use crate::turn::RunnerOutput;
 use agent::Agent;
 use chores::ChoreSlot;
-use kernel::{Claim, Failure, MessageId, Number, PersonId, Report, Session, SessionId, Slot, Term};
+use kernel::{
+    Claim, Failure, GroundPath, MessageId, Number, PersonId, Report, Session, SessionId, Slot, Term,
+};
 use outside::{Outside, OutsideOutput};
 use plan::{ChoreRow, Plan, StepInput};
 pub(crate) use registry::{Confirmation, Keepers, Keepership};
@@ -90,7 +92,7 @@ struct Keeper {
     /// one that it had for its owner before.
     former_agents: Vec<std::sync::Arc<dyn Agent>>,
     /// The directory that was seen not to be under version control.
-    untracked: Option<String>,
+    untracked: Option<GroundPath>,
     /// The last story of how it was started and of the agent's word about itself.
     told: ToldHashes,
 }

@@ -8,7 +8,7 @@ use crate::{
     Engine, MergedTree, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees,
     TreesError, UndoPreview,
 };
-use kernel::{Errand, MergeHow, Return, SessionId, Turn};
+use kernel::{Errand, GroundPath, MergeHow, Return, SessionId, Turn};
 use std::sync::Arc;
 
 /// The reason for whoever asks when the engine has gone.
@@ -44,7 +44,7 @@ impl Node for LocalNode {
 
     fn files(
         &self,
-        directory: String,
+        directory: GroundPath,
         session: SessionId,
         count_max: usize,
     ) -> ClusterReply<'_, Result<TreeFiles, String>> {
@@ -56,7 +56,7 @@ impl Node for LocalNode {
 
     fn changes(
         &self,
-        directory: String,
+        directory: GroundPath,
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>> {
@@ -68,7 +68,7 @@ impl Node for LocalNode {
 
     fn preview_undo(
         &self,
-        directory: String,
+        directory: GroundPath,
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<UndoPreview, String>> {

@@ -5,7 +5,7 @@
 
 use crate::Secret;
 use agent::Agent;
-use kernel::{MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::pin::Pin;
@@ -30,17 +30,17 @@ pub trait Mint: Debug + Send + Sync + 'static {
 /// Where sessions may stand.
 pub trait Ground: Debug + Send + Sync + 'static {
     /// The canonical form of a directory that a session is to work in, or why it cannot.
-    fn check(&self, directory: &str) -> Result<String, GroundError>;
+    fn check(&self, directory: &str) -> Result<GroundPath, GroundError>;
     /// Why a directory under a root cannot be used, if that is found without leaving the root. By a link an agent could have
     /// us look elsewhere, and hear what is there.
     fn why_not(&self, root: &str, directory: &str) -> Option<GroundError>;
     /// The name of a directory of its own, for a session that named none.
-    fn own(&self, session: SessionId) -> String;
+    fn own(&self, session: SessionId) -> GroundPath;
     /// Looks if a session can act there now, or why not. Makes nothing.
-    fn look(&self, directory: &str) -> Result<(), NoGround>;
+    fn look(&self, directory: &GroundPath) -> Result<(), NoGround>;
     /// Called before an agent starts there: makes a session's own directory, or says why there is none. Answers its true
     /// name, by which the agent will call it.
-    fn prepare(&self, directory: &str) -> Result<String, GroundError>;
+    fn prepare(&self, directory: &GroundPath) -> Result<GroundPath, GroundError>;
 }
 
 /// A session cannot act where it is. The words are for people, and say what to do.
@@ -181,7 +181,7 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn enter(
         &self,
         of: OwnedSession,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Remembers how the tree is, before or after a turn. `false` outside of version control. `edits` are the files of which the
@@ -189,7 +189,7 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn remember(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         side: Side,
         edits: Option<Vec<String>>,
@@ -198,14 +198,14 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn changes(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
     /// The work of an undo of this turn, and what is in its way. Changes nothing.
     fn preview_undo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoPreview, TreesError>>;
     /// Puts back what a turn changed, unless something has touched the same files since, or it is not certain that the agent
@@ -213,7 +213,7 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn undo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         files: UndoFiles,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>>;
@@ -221,14 +221,14 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn redo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>>;
     /// The same for a fork: with the tree as it was after that turn of its origin, and nothing of it committed.
     fn fork(
         &self,
         of: OwnedSession,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
         origin: SessionId,
         turn: Turn,
@@ -272,7 +272,7 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn files(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         count_max: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>>;
     /// The processes that do all this right now.
@@ -321,7 +321,7 @@ pub struct EnteredTree {
     /// Its name.
     pub name: String,
     /// Where the session acts in it.
-    pub directory: String,
+    pub directory: GroundPath,
     /// Its branch.
     pub branch: String,
     /// Things that people should know of it.
@@ -420,7 +420,7 @@ pub struct RemovedTree {
     /// Its name, as it was.
     pub name: String,
     /// Of which repository.
-    pub repository: String,
+    pub repository: GroundPath,
     /// Its branch.
     pub branch: String,
     /// The reference that keeps everything that was in it: a hidden ref of the repository.
@@ -433,7 +433,7 @@ pub struct RemovedTree {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedTree {
     /// The directory that it came to.
-    pub into: String,
+    pub into: GroundPath,
     /// The branch there; none if it is on none.
     pub branch: Option<String>,
     /// The files there that changed by it; none if everything was there.
@@ -469,9 +469,9 @@ pub struct TreeSeen {
     /// Its name.
     pub name: String,
     /// Where it is.
-    pub directory: String,
+    pub directory: GroundPath,
     /// Of which repository.
-    pub repository: String,
+    pub repository: GroundPath,
     /// Its branch.
     pub branch: String,
     /// Commits that only it has, and that only its base has.
@@ -508,7 +508,7 @@ impl Trees for NoTrees {
     fn enter(
         &self,
         _: OwnedSession,
-        _: String,
+        _: GroundPath,
         _: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
@@ -516,7 +516,7 @@ impl Trees for NoTrees {
     fn remember(
         &self,
         _: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         _: Turn,
         _: Side,
         _: Option<Vec<String>>,
@@ -526,7 +526,7 @@ impl Trees for NoTrees {
     fn changes(
         &self,
         _: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         _: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async { Ok(None) })
@@ -534,7 +534,7 @@ impl Trees for NoTrees {
     fn preview_undo(
         &self,
         _: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         _: Turn,
     ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         none()
@@ -542,19 +542,24 @@ impl Trees for NoTrees {
     fn undo(
         &self,
         _: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         _: Turn,
         _: UndoFiles,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         none()
     }
-    fn redo(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn redo(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        _: Turn,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         none()
     }
     fn fork(
         &self,
         _: OwnedSession,
-        _: String,
+        _: GroundPath,
         _: NewWorktree,
         _: SessionId,
         _: Turn,
@@ -590,7 +595,12 @@ impl Trees for NoTrees {
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async { Ok(0) })
     }
-    fn files(&self, _: OwnedSession, _: &str, _: usize) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+    fn files(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        _: usize,
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
         Box::pin(async { Ok(TreeFiles::default()) })
     }
 }

@@ -221,8 +221,8 @@ impl Story<'_> {
         Story::Question(ApprovalStory {
             approval: approval.to_string(),
             agent: &scope.agent,
-            directory: &scope.directory,
-            home: scope.worktree.as_ref().map(|worktree| worktree.home.as_str()),
+            directory: scope.directory.for_readers(),
+            home: scope.worktree.as_ref().map(|worktree| worktree.home.for_readers()),
             tool,
             detail,
             form,

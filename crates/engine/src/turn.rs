@@ -108,11 +108,11 @@ impl Runner {
     ) -> Self {
         let (runner, mut task) = Self::pair(launch.fence);
         let grace_ms = ports.stop_grace_ms;
-        let ground = ports.ground.prepare(&launch.directory.to_string_lossy());
+        let ground = ports.ground.prepare(&launch.directory);
         ports.tasks.spawn(async move {
             let report = match ground {
                 Ok(true_name) => {
-                    launch.directory_true = Some(true_name.into()).filter(|name| *name != launch.directory);
+                    launch.directory_true = Some(true_name).filter(|name| *name != launch.directory);
                     task.run(&*agent, launch, options, grace_ms).await
                 }
                 Err(reason) => task.failed(Trouble::refused(reason)).await,

@@ -530,6 +530,7 @@ impl Visible<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::GroundPath;
 
     const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -537,8 +538,8 @@ mod tests {
         TreeSeen {
             session: SessionId::from_bits(session),
             name: "blue".to_owned(),
-            directory: String::new(),
-            repository: String::new(),
+            directory: GroundPath::nowhere(),
+            repository: GroundPath::nowhere(),
             branch: String::new(),
             ahead: 0,
             behind: 0,

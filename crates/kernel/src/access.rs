@@ -5,7 +5,7 @@
 //! `Authorized<T>`, and nothing else can. It is asked in the transaction of the write, of the rows as they are there, and a plan
 //! that changes something takes one: no right can be taken away in between.
 
-use crate::{Address, GroupId, OrgId, PersonId, Scheme, SessionId, TokenId, Turn};
+use crate::{Address, GroundPath, GroupId, OrgId, PersonId, Scheme, SessionId, TokenId, Turn};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -358,7 +358,7 @@ pub struct Fresh<'a> {
     /// The agent it is to talk to.
     pub agent: &'a str,
     /// The directory that was chosen for it, canonical; none if it gets one of its own.
-    pub directory: Option<&'a str>,
+    pub directory: Option<&'a GroundPath>,
 }
 
 /// May `by` make this session?
@@ -372,7 +372,7 @@ pub fn authorize_new<T>(by: &Principal, fresh: Fresh<'_>, wish: T) -> Result<Aut
         authorize_address(by, address)?;
     }
     uses_agent(by, fresh.agent)?;
-    if fresh.directory.is_some_and(|directory| !by.roots.iter().any(|root| is_under(directory, root))) {
+    if fresh.directory.is_some_and(|directory| !by.roots.iter().any(|root| directory.is_under(root))) {
         return Err(Denied::DirectoryNotYours);
     }
     Ok(allowed(by, wish))

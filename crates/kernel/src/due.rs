@@ -7,7 +7,7 @@
 use crate::approval::{Answer, TurnApproval};
 use crate::scope::{Away, Errand, Origin, Pending, Scope, UndoFiles, What};
 use crate::session::*;
-use crate::{ApprovalId, EndWhy, Epoch, Fence, MessageId, Moment, Native, PersonId, Term, Turn};
+use crate::{ApprovalId, EndWhy, Epoch, Fence, GroundPath, MessageId, Moment, Native, PersonId, Term, Turn};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -81,8 +81,8 @@ impl Claim {
     }
 
     /// The directory that a turn works in: nobody else's works there meanwhile.
-    pub fn directory(path: &str) -> Self {
-        Self(format!("dir:{path}"))
+    pub fn directory(path: &GroundPath) -> Self {
+        Self(format!("dir:{}", path.for_readers()))
     }
 
     /// One of the places for awake sessions that an org has.

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `id` and `fence` (the names of things), `address` and `route` (which session a message belongs
 //! to), `access`, `rules`, `approval` and `people` (who may, and who may change that), `session`, `scope` and `request`
-//! (what a session is, where, and what is asked of it), then `decide`, `evolve` and
+//! (what a session is, where, and what is asked of it; `ground_path` for where), then `decide`, `evolve` and
 //! `due` (what happens to it) and `readiness` (whether it can go on).
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
 #![no_std]
@@ -18,6 +18,7 @@ mod due;
 mod evolve;
 mod failure;
 mod fence;
+mod ground_path;
 mod id;
 pub mod people;
 mod readiness;
@@ -39,6 +40,7 @@ pub use approval::{Answer, Answerer, ApprovalForm, ApprovalTerms, TurnApproval};
 pub use due::{Begin, Claim, Due, Run, Step};
 pub use failure::{Failure, Native};
 pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
+pub use ground_path::GroundPath;
 pub use id::{
     ApprovalId, GroupId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, RuleId, SessionId, TokenId,
 };

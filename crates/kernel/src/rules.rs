@@ -5,7 +5,7 @@
 //! a tool does: a rule compares names.
 
 use crate::approval::{Answer, ApprovalForm};
-use crate::{Grant, Grantee, Principal, RuleId, SessionId, is_under};
+use crate::{Grant, Grantee, GroundPath, Principal, RuleId, SessionId};
 use alloc::string::String;
 
 /// A rule: what is to become of some questions. Whatever a rule does not name, it does not ask about.
@@ -49,9 +49,9 @@ pub struct ApprovalSubject<'a> {
     /// The tool that it is about; empty if it names none.
     pub tool: &'a str,
     /// Where the session acts, canonical.
-    pub directory: &'a str,
+    pub directory: &'a GroundPath,
     /// In a worktree: the directory that it came from, and whose rules count for it, too.
-    pub home: Option<&'a str>,
+    pub home: Option<&'a GroundPath>,
     /// The session.
     pub session: SessionId,
 }
@@ -101,7 +101,7 @@ impl Rule {
             && self.tool.as_ref().is_none_or(|tool| names(tool, subject.tool))
             && self.directory.as_ref().is_none_or(|directory| {
                 let mut places = [subject.directory].into_iter().chain(subject.home);
-                places.any(|place| is_under(place, directory))
+                places.any(|place| place.is_under(directory))
             })
             && self.session.is_none_or(|session| session == subject.session)
     }

@@ -6,7 +6,7 @@
 use crate::decide::held;
 use crate::session::*;
 use crate::worktree::{Chore, NewWorktree};
-use crate::{Epoch, MessageId, PersonId, SessionId, Turn};
+use crate::{Epoch, GroundPath, MessageId, PersonId, SessionId, Turn};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ type Facts = Vec<Fact>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// The directory the agent works in, absolute.
-    pub directory: String,
+    pub directory: GroundPath,
     /// The agent's name in the configuration.
     pub agent: String,
     /// The model, where one was chosen.
@@ -33,7 +33,7 @@ pub struct Scope {
 
 impl Scope {
     /// The directory that it acts in outside of any worktree.
-    pub fn home(&self) -> &str {
+    pub fn home(&self) -> &GroundPath {
         self.worktree.as_ref().map_or(&self.directory, |worktree| &worktree.home)
     }
 }
@@ -44,7 +44,7 @@ pub struct Worktree {
     /// Its name.
     pub name: String,
     /// The directory that the session goes back to when it leaves.
-    pub home: String,
+    pub home: GroundPath,
 }
 
 /// A wish for another scope.
@@ -57,7 +57,7 @@ pub enum Change {
     /// Another agent, model or mode. Another agent begins with its own model and mode.
     Set { agent: Option<String>, model: Setting, mode: Setting },
     /// Another directory, because the one there was has moved or is gone.
-    Relink { directory: String },
+    Relink { directory: GroundPath },
     /// Back into the scope that a held message was written for; then it may be started.
     Back { scope: Scope, message: MessageId },
 }
@@ -179,9 +179,9 @@ pub enum Return {
     /// The worktree is there.
     Entered {
         /// Where the session acts in it.
-        directory: String,
+        directory: GroundPath,
         /// Where it goes back to.
-        home: String,
+        home: GroundPath,
     },
     /// Everything the turn had changed is as it was.
     Undone,
@@ -217,7 +217,13 @@ pub struct Origin {
 impl Scope {
     /// Where an ended session is.
     pub(crate) const fn nowhere() -> Self {
-        Self { directory: String::new(), agent: String::new(), model: None, mode: None, worktree: None }
+        Self {
+            directory: GroundPath::nowhere(),
+            agent: String::new(),
+            model: None,
+            mode: None,
+            worktree: None,
+        }
     }
 
     /// The scope after a change that takes nothing outside; none if there is nothing to leave.
@@ -404,7 +410,7 @@ impl Session {
         }
     }
 
-    fn entered(&self, away: &Away, directory: String, home: String, given: &Given) -> Facts {
+    fn entered(&self, away: &Away, directory: GroundPath, home: GroundPath, given: &Given) -> Facts {
         let (What::Enter(worktree), Some(scope)) = (&away.what, self.scope()) else { return vec![] };
         let worktree = Some(Worktree { name: worktree.name.clone(), home });
         let scope = Scope { directory, worktree, ..scope.clone() };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use kernel::TreeName;
+use kernel::{GroundPath, TreeName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ pub struct TreePlan {
     /// The agent's whole environment. Nothing of ours is added but the tree's mark.
     pub env: Vec<(String, String)>,
     /// Where the agent runs.
-    pub directory: PathBuf,
+    pub directory: GroundPath,
     /// The longest that we may be silent before the supervisor ends everything.
     pub silence_ms_max: u64,
     /// True if the tree gets a control group of its own, where one can be made. Without, it is found by other ways.
@@ -73,7 +73,7 @@ impl TreePlan {
         locks: PathBuf,
         tree: TreeName,
         argv: Vec<String>,
-        directory: PathBuf,
+        directory: impl Into<GroundPath>,
     ) -> Self {
         Self {
             supervisor,
@@ -81,7 +81,7 @@ impl TreePlan {
             tree,
             argv,
             env: Vec::new(),
-            directory,
+            directory: directory.into(),
             silence_ms_max: SILENCE_MS_MAX,
             group: true,
             files_max: None,
@@ -98,7 +98,7 @@ impl TreePlan {
             locks: self.locks.clone(),
             argv: self.argv.clone(),
             env: self.env.clone(),
-            directory: self.directory.clone(),
+            directory: self.directory.for_launch().into(),
             silence_ms_max: self.silence_ms_max,
             group: self.group,
             files_max: self.files_max,
@@ -298,7 +298,7 @@ impl ProcessTree {
         let _ = self.orders.try_send(frame_of(kind, &[]));
     }
 
-    async fn wait_for_start(&mut self, directory: &Path) -> Result<(), ProcessError> {
+    async fn wait_for_start(&mut self, directory: &GroundPath) -> Result<(), ProcessError> {
         match self.frame().await {
             Some((FrameKind::Started, body)) => {
                 let started: Started = serde_json::from_slice(&body).map_err(ProcessError::failed)?;
@@ -344,7 +344,8 @@ impl Drop for ProcessTree {
 }
 
 /// Makes sure that the agent is where it should be. What was a link to a directory a moment ago may lead elsewhere now.
-fn be_in(directory: &Path, there: &Path) -> Result<(), ProcessError> {
+fn be_in(directory: &GroundPath, there: &Path) -> Result<(), ProcessError> {
+    let directory = Path::new(directory.for_holding());
     let should = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
     if should == there {
         return Ok(());

@@ -168,7 +168,7 @@ pub(crate) async fn offers(State(door): State<SharedDoor>, caller: Caller) -> Ap
             session: offer.session.to_string(),
             title: row.title,
             agent: row.scope.agent,
-            directory: row.scope.directory,
+            directory: row.scope.directory.for_readers().to_owned(),
             from: who(&door, &caller, offer.from).await?,
             to: who(&door, &caller, offer.to).await?,
             since: at(offer.at),

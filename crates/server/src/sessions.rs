@@ -194,13 +194,13 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         pending: row.pending,
         number: row.at.0,
         agent: row.scope.agent,
-        directory: row.scope.directory,
+        directory: row.scope.directory.for_readers().to_owned(),
         model: row.scope.model,
         mode: row.scope.mode,
-        worktree: row
-            .scope
-            .worktree
-            .map(|worktree| api::ScopeWorktree { name: worktree.name, home: worktree.home }),
+        worktree: row.scope.worktree.map(|worktree| api::ScopeWorktree {
+            name: worktree.name,
+            home: worktree.home.for_readers().to_owned(),
+        }),
         epoch: row.epoch.0,
         origin: row.origin.map(origin_form),
         imported_as: row.import.as_ref().map(|import| import.id.to_string()),

@@ -159,12 +159,12 @@ async fn bring_back(
     let _place = door.take_look(caller.by.person)?;
     let merged =
         door.engine.worktrees().merge(&caller.by, session, &name, how, dry_run, caller.trace).await?;
-    let quoted = merged.into.replace('\'', "'\\''");
+    let quoted = merged.into.for_readers().replace('\'', "'\\''");
     let take_back = merged.before.map(|before| format!("git -C '{quoted}' reset --keep {before}"));
     Ok(Json(MergedWorktree {
         session: session.to_string(),
         name,
-        into: merged.into,
+        into: merged.into.for_readers().to_owned(),
         branch: merged.branch,
         files: merged.files,
         cut: merged.is_cut,
@@ -196,8 +196,8 @@ fn seen_form(seen: TreeSeen, in_use: bool) -> Worktree {
     Worktree {
         session: seen.session.to_string(),
         name: seen.name,
-        directory: seen.directory,
-        repository: seen.repository,
+        directory: seen.directory.for_readers().to_owned(),
+        repository: seen.repository.for_readers().to_owned(),
         branch: seen.branch,
         ahead: seen.ahead,
         behind: seen.behind,
@@ -215,7 +215,7 @@ fn removed_form(removed: RemovedTree) -> RemovedWorktree {
     RemovedWorktree {
         session: removed.session.to_string(),
         name: removed.name,
-        repository: removed.repository,
+        repository: removed.repository.for_readers().to_owned(),
         branch: removed.branch,
         reference: removed.reference,
         removed_at: at(removed.removed_at),

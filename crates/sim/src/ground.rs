@@ -2,7 +2,7 @@
 //! the audit's, and a wall that nobody looks at.
 
 use engine::{ChainKey, Proof};
-use kernel::{Moment, SessionId};
+use kernel::{GroundPath, Moment, SessionId};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use tokio::time::Instant;
@@ -65,20 +65,20 @@ impl engine::Mint for CountingMint {
 pub(crate) struct FirmGround;
 
 impl engine::Ground for FirmGround {
-    fn check(&self, directory: &str) -> Result<String, engine::GroundError> {
-        Ok(directory.to_owned())
+    fn check(&self, directory: &str) -> Result<GroundPath, engine::GroundError> {
+        Ok(directory.into())
     }
-    fn own(&self, session: SessionId) -> String {
-        format!("/sim/{session}")
+    fn own(&self, session: SessionId) -> GroundPath {
+        format!("/sim/{session}").into()
     }
-    fn look(&self, _: &str) -> Result<(), engine::NoGround> {
+    fn look(&self, _: &GroundPath) -> Result<(), engine::NoGround> {
         Ok(())
     }
     fn why_not(&self, _root: &str, _directory: &str) -> Option<engine::GroundError> {
         None
     }
-    fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
-        Ok(directory.to_owned())
+    fn prepare(&self, directory: &GroundPath) -> Result<GroundPath, engine::GroundError> {
+        Ok(directory.clone())
     }
 }
 

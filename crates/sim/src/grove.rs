@@ -12,7 +12,7 @@ use engine::{
     Clock, EnteredTree, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles,
     TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
 };
-use kernel::{Fence, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{Fence, GroundPath, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -195,7 +195,7 @@ fn refused(words: &str) -> TreesError {
 }
 
 fn entered(name: String, directory: String) -> EnteredTree {
-    EnteredTree { branch: format!("homing/{name}"), name, directory, notices: Vec::new() }
+    EnteredTree { branch: format!("homing/{name}"), name, directory: directory.into(), notices: Vec::new() }
 }
 
 impl Grown {
@@ -246,19 +246,19 @@ impl Trees for FaultyTrees {
     fn enter(
         &self,
         of: OwnedSession,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         let session = of.session;
         Box::pin(async move {
-            let grove = &self.grove;
+            let (grove, directory) = (&self.grove, directory.for_readers());
             let what = format!("enter {} of {} from {}", new.name, short(session), directory);
             self.act(what, |grown| {
-                if !grove.is_tree(&directory) {
+                if !grove.is_tree(directory) {
                     return Err(refused(&format!("{} is no repository", directory)));
                 }
                 grove.must_rest(grown, "a worktree is made", |_, other| other == session);
-                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
+                let marks = grown.trees.get(directory).cloned().unwrap_or_default();
                 Ok(grown.enter(session, &new.name, marks))
             })
             .await
@@ -268,13 +268,13 @@ impl Trees for FaultyTrees {
     fn remember(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         side: Side,
         _: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         let session = of.session;
-        let directory = directory.to_owned();
+        let directory = directory.for_readers().to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {
                 return Ok(false);
@@ -300,11 +300,11 @@ impl Trees for FaultyTrees {
     fn changes(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         let session = of.session;
-        let directory = directory.to_owned();
+        let directory = directory.for_readers().to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {
                 return Ok(None);
@@ -332,11 +332,11 @@ impl Trees for FaultyTrees {
     fn preview_undo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         let session = of.session;
-        let directory = directory.to_owned();
+        let directory = directory.for_readers().to_owned();
         Box::pin(async move {
             let what = format!("preview of undo {turn} of {} in {directory}", short(session));
             self.act(what, |grown| {
@@ -350,12 +350,12 @@ impl Trees for FaultyTrees {
     fn undo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         _: UndoFiles,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         let session = of.session;
-        let directory = directory.to_owned();
+        let directory = directory.for_readers().to_owned();
         Box::pin(async move {
             let grove = &self.grove;
             self.act(format!("undo {turn} of {} in {directory}", short(session)), |grown| {
@@ -369,14 +369,19 @@ impl Trees for FaultyTrees {
     }
 
     // Nobody asks for it in a story: taking an undo back is proved elsewhere, with the real git.
-    fn redo(&self, _: OwnedSession, _: &str, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn redo(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        _: Turn,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         Box::pin(async { Err(refused("nothing of it was undone here")) })
     }
 
     fn fork(
         &self,
         of: OwnedSession,
-        _: String,
+        _: GroundPath,
         new: NewWorktree,
         origin: SessionId,
         turn: Turn,
@@ -409,8 +414,8 @@ impl Trees for FaultyTrees {
             Ok(directory.map(|directory| TreeSeen {
                 session,
                 name,
-                directory,
-                repository: String::new(),
+                directory: directory.into(),
+                repository: GroundPath::nowhere(),
                 branch: String::new(),
                 ahead: 0,
                 behind: 0,
@@ -478,10 +483,10 @@ impl Trees for FaultyTrees {
     fn files(
         &self,
         _: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         _: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
-        let directory = directory.to_owned();
+        let directory = directory.for_readers().to_owned();
         Box::pin(async move {
             self.act(format!("files in {directory}"), |grown| {
                 let marks = grown.trees.get(&directory).cloned().unwrap_or_default();

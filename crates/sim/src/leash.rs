@@ -78,7 +78,7 @@ impl Leash {
     fn leaves_behind(&self, launch: &Launch) {
         let Some(native) = launch.native.as_ref().filter(|_| !launch.fork) else { return };
         let made = self.seen.sky.notes.seen().natives.get(native).cloned();
-        let moved = made.is_some_and(|(_, directory)| directory != launch.directory.to_string_lossy());
+        let moved = made.is_some_and(|(_, directory)| launch.directory != *directory.as_str());
         if moved && self.seen.strikes(|odds| odds.left_behind) {
             self.seen.sky.notes.tell(|| format!("      agent: has left {} behind", native.id));
             self.house.lose(native);
@@ -90,7 +90,7 @@ impl Leash {
         let Some(native) = &launch.native else { return };
         let notes = &self.seen.sky.notes;
         let made = notes.seen().natives.get(native).cloned();
-        let directory = launch.directory.to_string_lossy();
+        let directory = launch.directory.for_readers();
         let fits = made.as_ref().is_some_and(|(agent, made_in)| {
             agent == self.name() && (self.kind == AgentKind::Able || *made_in == directory)
         });
@@ -106,7 +106,7 @@ impl Leash {
         if sky.lies(Bug::EnteredUnwritten, 500) {
             let grown = self.seen.grove.grown();
             let made = grown.worktrees.iter().filter(|((session, _), _)| *session == launch.session);
-            made.for_each(|(_, directory)| launch.directory = directory.into());
+            made.for_each(|(_, directory)| launch.directory = directory.as_str().into());
         }
         if sky.lies(Bug::ModelForgotten, 500) {
             launch.model = None;
@@ -119,7 +119,7 @@ impl Leash {
             agent: self.name().to_owned(),
             session: launch.session,
             fence: launch.fence,
-            directory: launch.directory.to_string_lossy().into_owned(),
+            directory: launch.directory.for_readers().to_owned(),
             model: launch.model.clone(),
             mode: launch.mode.clone(),
             native: launch.native.clone(),
@@ -238,8 +238,7 @@ impl Agent for Leash {
             self.may_resume(&launch);
             let launch = self.misled(launch);
             self.note(&launch);
-            let (agent, directory) =
-                (self.name().to_owned(), launch.directory.to_string_lossy().into_owned());
+            let (agent, directory) = (self.name().to_owned(), launch.directory.for_readers().to_owned());
             let inner = self.inner.start(launch).await?;
             let seen = self.seen.clone();
             let (has_words, regrets) = (false, None);

@@ -78,7 +78,7 @@ impl Filler {
         let bits = u128::from(at.0) << 80 | u128::from(number);
         let (session, message) = (SessionId::from_bits(bits), MessageId::from_bits(bits));
         let scope = Scope {
-            directory: format!("/srv/work/{number}"),
+            directory: format!("/srv/work/{number}").into(),
             agent: "scripted".into(),
             model: None,
             mode: None,

@@ -69,7 +69,7 @@ impl PeopleTx for SqliteTx {
     fn session_state(&mut self, session: SessionId) -> Read<Option<SessionState>> {
         let Some((record, row)) = view::session(self.db(), session)? else { return Ok(None) };
         let words_bytes = self.stored_session(session)?.map_or(0, |kept| kept.words_bytes.unsigned_abs());
-        let directory = row.scope.home().to_owned();
+        let directory = row.scope.home().clone();
         Ok(Some(SessionState { record, ended: row.ended, directory, words_bytes }))
     }
 

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroupId, MessageId,
-    Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn, Worktree,
+    Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroundPath, GroupId,
+    MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn,
+    Worktree,
 };
 
 /// Where a message stands. The last five are final.
@@ -114,9 +115,9 @@ pub struct WorktreeRow {
     /// The name of the worktree.
     pub name: String,
     /// Where the session acts in it.
-    pub directory: String,
+    pub directory: GroundPath,
     /// Where it goes back to.
-    pub home: String,
+    pub home: GroundPath,
 }
 
 impl WorktreeRow {

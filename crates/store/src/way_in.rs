@@ -5,8 +5,8 @@ use crate::log::NewFact;
 use crate::rows::Import;
 use bytes::Bytes;
 use kernel::{
-    Address, Delivery, Denied, EndWhy, Epoch, Grantee, MessageId, Moment, NewWorktree, Origin, Principal,
-    Refusal, Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
+    Address, Delivery, Denied, EndWhy, Epoch, Grantee, GroundPath, MessageId, Moment, NewWorktree, Origin,
+    Principal, Refusal, Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
 };
 use std::net::IpAddr;
 
@@ -72,7 +72,7 @@ pub struct Chosen {
     /// The agent that it will talk to.
     pub agent: String,
     /// The directory, canonical; none if it gets one of its own.
-    pub directory: Option<String>,
+    pub directory: Option<GroundPath>,
 }
 
 /// A session to be made without a message.

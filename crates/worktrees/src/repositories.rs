@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kernel::SessionId;
+use kernel::{GroundPath, SessionId};
 use processes::wall::{WorktreeRepositories, tree_around};
 
 use crate::git::{RecordedRepository, WorktreeName, recorded_repositories, recorded_repository};
@@ -25,7 +25,8 @@ impl WorktreeRecords {
     }
 
     /// The directories that whoever works in that one needs besides.
-    pub(crate) fn around(&self, directory: &Path, homes: &[PathBuf]) -> BTreeSet<PathBuf> {
+    pub(crate) fn around(&self, directory: &GroundPath, homes: &[PathBuf]) -> BTreeSet<PathBuf> {
+        let directory = Path::new(directory.for_holding());
         match directory.strip_prefix(self.data.join("worktrees")) {
             Ok(inside) => inside.iter().next().map(|name| self.of_name(Path::new(name))).unwrap_or_default(),
             // A session's own is its own.

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use engine::NoGround;
+use kernel::GroundPath;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -55,31 +56,31 @@ impl SessionDirectories {
     }
 
     /// A session's own directory is made when it is first needed.
-    pub(crate) fn is_own(&self, directory: &Path) -> bool {
-        directory.parent() == Some(&self.work())
+    pub(crate) fn is_own(&self, directory: &GroundPath) -> bool {
+        path_of(directory).parent() == Some(&self.work())
     }
 
     /// Holds the directory to its name. What is given back is where to work, and can be asked again afterwards.
-    pub(crate) fn hold(&self, directory: &str) -> Result<HeldDirectory<'_>, NoGround> {
+    pub(crate) fn hold(&self, directory: &GroundPath) -> Result<HeldDirectory<'_>, NoGround> {
         let path = self.true_name(directory).ok_or_else(|| elsewhere(directory))?;
-        let (directories, directory) = (self, directory.to_owned());
+        let (directories, directory) = (self, directory.clone());
         let held = directories.open(&directory, &path)?;
         Ok(HeldDirectory { directories, directory, path, held })
     }
 
     /// The directory's own descriptor; none if it is a session's own and is still to be made.
-    fn open(&self, directory: &str, path: &Path) -> Result<Option<OwnedFd>, NoGround> {
+    fn open(&self, directory: &GroundPath, path: &Path) -> Result<Option<OwnedFd>, NoGround> {
         match open_plainly(path, HELD) {
             Ok(held) => Ok(Some(held)),
-            Err(Errno::NOENT) if self.is_own(Path::new(directory)) => Ok(None),
+            Err(Errno::NOENT) if self.is_own(directory) => Ok(None),
             Err(Errno::LOOP) => Err(elsewhere(directory)),
             Err(_) => Err(gone(directory)),
         }
     }
 
     /// The one name that it may have, if sessions may stand there at all. Nobody looks at anything.
-    fn true_name(&self, directory: &str) -> Option<PathBuf> {
-        let path = Path::new(directory);
+    fn true_name(&self, directory: &GroundPath) -> Option<PathBuf> {
+        let path = path_of(directory);
         // Nobody but us can put a link above the data directory's own files.
         let wanted = match path.strip_prefix(&self.data) {
             Ok(within) => self.data_true.join(within),
@@ -103,7 +104,7 @@ impl SessionDirectories {
     }
 
     /// True if nothing above a directory looks like a repository: then nobody has to be asked. Only names are looked up.
-    pub(crate) fn is_untracked(&self, directory: &str) -> bool {
+    pub(crate) fn is_untracked(&self, directory: &GroundPath) -> bool {
         let Some(path) = self.true_name(directory) else { return false };
         let ceiling = self.work_true();
         let mut above = path.ancestors().take_while(|above| *above != ceiling);
@@ -111,14 +112,18 @@ impl SessionDirectories {
     }
 
     /// Makes a session's own directory, for nobody but us; one that is there is fine.
-    pub(crate) fn make_own(&self, directory: &str) -> Result<(), io::Error> {
-        let Some(name) = Path::new(directory).file_name() else { return Ok(()) };
+    pub(crate) fn make_own(&self, directory: &GroundPath) -> Result<(), io::Error> {
+        let Some(name) = path_of(directory).file_name() else { return Ok(()) };
         let private = Mode::from_raw_mode(0o700);
         let data = open_plainly(&self.data_true, HELD)?;
         there_or_made(rustix::fs::mkdirat(&data, "work", private))?;
         let work = rustix::fs::openat(&data, "work", HELD | OFlags::NOFOLLOW, Mode::empty())?;
         there_or_made(rustix::fs::mkdirat(&work, name, private))
     }
+}
+
+fn path_of(directory: &GroundPath) -> &Path {
+    Path::new(directory.for_holding())
 }
 
 /// Finds what is called so, if no link is on the way or at its end.
@@ -157,20 +162,20 @@ fn there_or_made(made: Result<(), Errno>) -> Result<(), io::Error> {
 #[derive(Debug)]
 pub(crate) struct HeldDirectory<'a> {
     directories: &'a SessionDirectories,
-    directory: String,
+    directory: GroundPath,
     path: PathBuf,
     held: Option<OwnedFd>,
 }
 
 impl HeldDirectory<'_> {
-    /// Its true name, for a process on that ground. The server only says it on.
-    pub(crate) fn path(&self) -> &Path {
+    /// Its true name, for a ground worker, which is on that ground. The server never opens it.
+    pub(crate) fn path_behind_wall(&self) -> &Path {
         &self.path
     }
 
-    /// Its true name, as text.
-    pub(crate) fn name(&self) -> &str {
-        self.path.to_str().unwrap_or(&self.directory)
+    /// Its true name, to be said on.
+    pub(crate) fn true_name(&self) -> GroundPath {
+        self.path.to_str().map_or_else(|| self.directory.clone(), GroundPath::from)
     }
 
     /// The finding, if the directory still is the very one that was held. Otherwise it may have been found elsewhere.
@@ -189,7 +194,8 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
     matches!((of(one), of(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-fn gone(directory: &str) -> NoGround {
+fn gone(directory: &GroundPath) -> NoGround {
+    let directory = directory.for_readers();
     NoGround::Gone(format!(
         "{directory} is not there any more: put it back (a worktree with `homing worktree restore NAME`), or say where it is now \
          with `homing scope relink DIR`"
@@ -197,7 +203,8 @@ fn gone(directory: &str) -> NoGround {
 }
 
 /// Where it leads is not said: nobody was allowed to know.
-fn elsewhere(directory: &str) -> NoGround {
+fn elsewhere(directory: &GroundPath) -> NoGround {
+    let directory = directory.for_readers();
     NoGround::Elsewhere(format!(
         "{directory} leads elsewhere by now: put it back, or say where it is now with `homing scope relink DIR`"
     ))
@@ -228,12 +235,16 @@ mod tests {
     }
 
     impl Place {
+        fn ground(&self, path: &str) -> GroundPath {
+            self.at(path).to_str().unwrap().into()
+        }
+
         fn at(&self, path: &str) -> PathBuf {
             self.root.path().canonicalize().unwrap().join(path)
         }
 
         fn look(&self, path: &str) -> &'static str {
-            match self.directories.hold(self.at(path).to_str().unwrap()) {
+            match self.directories.hold(&self.ground(path)) {
                 Ok(_) => "fine",
                 Err(NoGround::Gone(_)) => "gone",
                 Err(NoGround::Elsewhere(_)) => "elsewhere",
@@ -254,16 +265,14 @@ mod tests {
         }
         assert_eq!(place.look("data/work/ses_2"), "fine", "it is made when it is needed");
         assert_eq!(place.look("repo/none"), "gone");
-        let own = place.at("data/work/ses_1");
-        let held = place.directories.hold(own.to_str().unwrap()).unwrap();
-        assert_eq!(held.path(), place.at("true/work/ses_1"), "work is done under the true name");
+        let held = place.directories.hold(&place.ground("data/work/ses_1")).unwrap();
+        assert_eq!(held.path_behind_wall(), place.at("true/work/ses_1"), "work is done under the true name");
     }
 
     #[test]
     fn a_link_in_the_place_of_a_directory_is_not_followed() {
         let place = place();
-        let path = place.at("repo/sub");
-        let held = place.directories.hold(path.to_str().unwrap()).unwrap();
+        let held = place.directories.hold(&place.ground("repo/sub")).unwrap();
         assert_eq!(held.recheck(1), Ok(1));
         place.swap("repo/sub", "true");
         assert!(
@@ -292,7 +301,7 @@ mod tests {
             for path in ["repo/link", "repo/link/deeper"] {
                 assert_eq!(place.look(path), "elsewhere", "{path} to {target}");
             }
-            assert!(!place.directories.is_untracked(place.at("repo/link").to_str().unwrap()));
+            assert!(!place.directories.is_untracked(&place.ground("repo/link")));
         }
     }
 
@@ -300,7 +309,7 @@ mod tests {
     fn another_directory_of_the_same_name_is_another_one() {
         let place = place();
         let path = place.at("repo/sub");
-        let held = place.directories.hold(path.to_str().unwrap()).unwrap();
+        let held = place.directories.hold(&place.ground("repo/sub")).unwrap();
         fs::rename(&path, place.at("repo/old")).unwrap();
         assert!(held.recheck(1).unwrap_err().to_string().contains("not there"));
         fs::create_dir(&path).unwrap();
@@ -325,7 +334,7 @@ mod tests {
     #[test]
     fn a_repository_is_noticed_by_its_name() {
         let place = place();
-        let is_untracked = |path: &str| place.directories.is_untracked(place.at(path).to_str().unwrap());
+        let is_untracked = |path: &str| place.directories.is_untracked(&place.ground(path));
         assert!(is_untracked("repo/sub"));
         fs::write(place.at("repo/.git"), "").unwrap();
         assert!(!is_untracked("repo/sub"));

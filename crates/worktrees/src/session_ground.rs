@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::{Ground, GroundError, NoGround};
-use kernel::SessionId;
+use kernel::{GroundPath, SessionId};
 
 use crate::directory_check::{check_directory, why_not_beneath};
 use crate::session_directory::SessionDirectories;
@@ -22,12 +22,12 @@ impl LocalGround {
 }
 
 impl Ground for LocalGround {
-    fn check(&self, directory: &str) -> Result<String, GroundError> {
+    fn check(&self, directory: &str) -> Result<GroundPath, GroundError> {
         let directory =
             check_directory(Path::new(directory)).map_err(|why| GroundError::Unfit(why.to_string()))?;
         match self.directories.is_ours(Path::new(&directory)) {
             true => Err(inside(&directory)),
-            false => Ok(directory),
+            false => Ok(directory.into()),
         }
     }
 
@@ -39,21 +39,21 @@ impl Ground for LocalGround {
         why_not_beneath(root, directory).map(|why| GroundError::Unfit(why.to_string()))
     }
 
-    fn own(&self, session: SessionId) -> String {
-        self.directories.work().join(session.to_string()).to_string_lossy().into_owned()
+    fn own(&self, session: SessionId) -> GroundPath {
+        GroundPath::from(&*self.directories.work().join(session.to_string()).to_string_lossy())
     }
 
-    fn look(&self, directory: &str) -> Result<(), NoGround> {
+    fn look(&self, directory: &GroundPath) -> Result<(), NoGround> {
         self.directories.hold(directory).map(drop)
     }
 
-    fn prepare(&self, directory: &str) -> Result<String, GroundError> {
+    fn prepare(&self, directory: &GroundPath) -> Result<GroundPath, GroundError> {
         let held = self.directories.hold(directory)?;
-        if self.directories.is_own(Path::new(directory)) {
+        if self.directories.is_own(directory) {
             let made = self.directories.make_own(directory);
-            made.map_err(|why| GroundError::Failed(format!("{directory}: {why}")))?;
+            made.map_err(|why| GroundError::Failed(format!("{}: {why}", directory.for_readers())))?;
         }
-        Ok(held.recheck(held.name().to_owned())?)
+        Ok(held.recheck(held.true_name())?)
     }
 }
 

@@ -16,7 +16,7 @@ use engine::{
     EnteredTree, MergeObstacle, MergedTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove,
     TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 
 use crate::seen_notes::SeenNotes;
 use crate::session_directory::{HeldDirectory, SessionDirectories};
@@ -131,7 +131,7 @@ fn merge_error(why: MergeError) -> TreesError {
 
 fn merged_form(merged: Merged) -> MergedTree {
     MergedTree {
-        into: shown(merged.into),
+        into: ground(merged.into),
         branch: merged.branch,
         files: merged.files.into_iter().map(shown).collect(),
         is_cut: false,
@@ -148,6 +148,10 @@ fn name_of(session: SessionId, name: &str) -> Result<WorktreeName, TreesError> {
 
 fn shown(path: PathBuf) -> String {
     path.to_string_lossy().into_owned()
+}
+
+fn ground(path: PathBuf) -> GroundPath {
+    shown(path).into()
 }
 
 fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
@@ -185,14 +189,14 @@ fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, Tre
     let directory = entered.directory.into_os_string().into_string();
     let directory = directory.map_err(|_| refused("the worktree's path is not text"))?;
     let branch = entered.branch.unwrap_or_else(|| NO_BRANCH.to_owned());
-    Ok(EnteredTree { name: name.to_owned(), directory, branch, notices: entered.notices })
+    Ok(EnteredTree { name: name.to_owned(), directory: directory.into(), branch, notices: entered.notices })
 }
 
 impl GitTrees {
     pub(crate) async fn enter(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
     ) -> Result<EnteredTree, TreesError> {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
@@ -200,7 +204,7 @@ impl GitTrees {
         let name = name_of(session, &new.name)?;
         let held = self.directories.hold(&directory)?;
         let enter = |is_new| EnterRequest {
-            repository: held.path(),
+            repository: held.path_behind_wall(),
             name: name.clone(),
             base: new.base.clone(),
             branch: branch.clone(),
@@ -238,13 +242,13 @@ impl GitTrees {
     pub(crate) async fn fork(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> Result<EnteredTree, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path();
+        let directory = held.path_behind_wall();
         self.git.take_over(directory, origin).await.map_err(tree_error)?;
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
         let after = after.map_err(tree_error)?;
@@ -261,13 +265,13 @@ impl GitTrees {
     pub(crate) async fn remember(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         turn: Turn,
         side: Side,
         edits: Option<Vec<String>>,
     ) -> Result<bool, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path();
+        let directory = held.path_behind_wall();
         let after = side_of(session, turn, Side::After);
         if side == Side::Before && self.git.find(directory, &after).await.map_err(tree_error)?.is_some() {
             return Ok(true);
@@ -292,28 +296,28 @@ impl GitTrees {
     }
 
     /// Makes the snapshots of the repository around a directory independent of it.
-    pub(crate) async fn copy(&self, session: SessionId, directory: String) -> Result<(), TreesError> {
+    pub(crate) async fn copy(&self, session: SessionId, directory: GroundPath) -> Result<(), TreesError> {
         let held = self.directories.hold(&directory)?;
-        self.git.take_over(held.path(), session).await.map_err(tree_error)?;
-        self.git.copy(held.path()).await.map_err(tree_error)
+        self.git.take_over(held.path_behind_wall(), session).await.map_err(tree_error)?;
+        self.git.copy(held.path_behind_wall()).await.map_err(tree_error)
     }
 
     /// Looks at every file once the answer is out: what is seen is for the turns to come.
-    pub(crate) async fn survey(&self, directory: &str) {
+    pub(crate) async fn survey(&self, directory: &GroundPath) {
         if let Ok(held) = self.directories.hold(directory) {
             // Whoever comes next looks again.
-            let _ = self.git.survey(held.path()).await;
+            let _ = self.git.survey(held.path_behind_wall()).await;
         }
     }
 
     pub(crate) async fn changes(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         turn: Turn,
     ) -> Result<Option<TreeChanges>, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path();
+        let directory = held.path_behind_wall();
         if self.git.root_of(directory).map_err(tree_error)?.is_none() {
             return Ok(None);
         }
@@ -362,11 +366,11 @@ impl GitTrees {
     pub(crate) async fn preview_undo(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         turn: Turn,
     ) -> Result<UndoPreview, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path();
+        let directory = held.path_behind_wall();
         let (before, after) = self.sides(directory, session, turn).await?;
         let seen = self.git.preview_undo(directory, &before, &after).await.map_err(tree_error)?;
         Ok(held.recheck(preview_form(seen))?)
@@ -375,12 +379,12 @@ impl GitTrees {
     pub(crate) async fn undo(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         turn: Turn,
         files: &UndoFiles,
     ) -> Result<UndoneTurn, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path();
+        let directory = held.path_behind_wall();
         let (before, after) = self.sides(directory, session, turn).await?;
         let safety = safety_of(session, turn);
         let guard = || held.recheck(()).is_ok();
@@ -390,11 +394,11 @@ impl GitTrees {
     pub(crate) async fn redo(
         &self,
         session: SessionId,
-        directory: String,
+        directory: GroundPath,
         turn: Turn,
     ) -> Result<UndoneTurn, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path();
+        let directory = held.path_behind_wall();
         if self.git.root_of(directory).map_err(tree_error)?.is_none() {
             return Err(refused(UNTRACKED));
         }
@@ -428,8 +432,8 @@ impl GitTrees {
     }
 
     /// A turn in this directory is over: if it is a worktree of ours, what it looks like now is noted for lists. Nobody waits for it.
-    pub(crate) async fn note_worktree(&self, session: SessionId, directory: &str) {
-        let Some(full) = self.git.worktree_at(Path::new(directory)) else { return };
+    pub(crate) async fn note_worktree(&self, session: SessionId, directory: &GroundPath) {
+        let Some(full) = self.git.worktree_at(Path::new(directory.for_launch())) else { return };
         let before = self.notes.read(session, &full);
         let is_young = |seen: &TreeSeen| now_ms().saturating_sub(seen.seen_at.0) < SIZE_AGE_MS;
         let size = before.filter(is_young).map(|seen| seen.bytes);
@@ -499,15 +503,19 @@ impl GitTrees {
         self.git.sweep(age).await.map(|gone| gone.len()).map_err(tree_error)
     }
 
-    pub(crate) async fn files(&self, directory: String, count_max: usize) -> Result<TreeFiles, TreesError> {
+    pub(crate) async fn files(
+        &self,
+        directory: GroundPath,
+        count_max: usize,
+    ) -> Result<TreeFiles, TreesError> {
         let held = self.directories.hold(&directory)?;
         // A session's own directory is made when it is first needed.
-        if !held.path().is_dir() {
+        if !held.path_behind_wall().is_dir() {
             return Ok(TreeFiles::default());
         }
-        let files = match self.git.files(held.path(), count_max).await.map_err(tree_error)? {
+        let files = match self.git.files(held.path_behind_wall(), count_max).await.map_err(tree_error)? {
             Some(files) => files,
-            None => plain_files(held.path(), count_max).await.map_err(tree_error)?,
+            None => plain_files(held.path_behind_wall(), count_max).await.map_err(tree_error)?,
         };
         Ok(held.recheck(files_form(files))?)
     }
@@ -518,7 +526,7 @@ fn removed_form(removed: RemovedWorktree) -> Option<RemovedTree> {
     Some(RemovedTree {
         session,
         name: removed.name.own(session)?.to_owned(),
-        repository: shown(removed.repository),
+        repository: ground(removed.repository),
         branch: removed.branch.unwrap_or_else(|| NO_BRANCH.to_owned()),
         reference: removed.snapshot.reference,
         removed_at: kernel::Moment(removed.removed_at_ms),
@@ -567,8 +575,8 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
     TreeSeen {
         session,
         name,
-        directory: shown(seen.directory),
-        repository: shown(seen.repository),
+        directory: ground(seen.directory),
+        repository: ground(seen.repository),
         branch: seen.branch.unwrap_or_else(|| NO_BRANCH.to_owned()),
         ahead: seen.ahead,
         behind: seen.behind,
@@ -650,7 +658,7 @@ mod tests {
         let made = std::process::Command::new("git").args(["init", "--quiet"]).arg(tree.path()).status();
         assert!(made.unwrap().success());
         let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
-        let (session, directory) = (SessionId::from_bits(1), shown(tree.path().to_owned()));
+        let (session, directory) = (SessionId::from_bits(1), ground(tree.path().to_owned()));
         let remember = async |side| trees.remember(session, directory.clone(), Turn(1), side, None).await;
         assert_eq!(remember(Side::Before).await, Ok(true));
         std::fs::write(tree.path().join("made.txt"), "by the turn").unwrap();

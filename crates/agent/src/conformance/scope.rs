@@ -89,7 +89,7 @@ pub async fn a_conversation_that_moved_remembers(on: &dyn Candidate) -> StoryRes
     let text = on.dialect().phrase(&[Wish::Directory])?;
     let ended = Talk::begin_with(on, launch(3, &moved.native)).await.whole_text(text).await;
     ended.assert_finished();
-    let path = there.to_string_lossy().into_owned();
+    let path = there.for_readers().to_owned();
     let says_so = |event: &AgentEvent| match event {
         AgentEvent::Text { text } => text.contains(&path),
         AgentEvent::ToolResult { output, .. } => output.contains(&path),

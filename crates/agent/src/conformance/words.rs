@@ -83,7 +83,7 @@ pub async fn a_message_too_long_is_refused(on: &dyn Candidate) -> StoryResult {
 pub async fn it_acts_in_the_scopes_directory(on: &dyn Candidate) -> StoryResult {
     let ended = turn(on, &[Wish::Directory]).await?;
     ended.assert_finished();
-    let directory = on.directory().to_string_lossy().into_owned();
+    let directory = on.directory().for_readers().to_owned();
     let in_result = |event: &AgentEvent| matches!(event, AgentEvent::ToolResult { output, .. } if output.contains(&directory));
     let said = &ended.said;
     assert!(ended.text.contains(&directory) || said.iter().any(in_result), "{:?} in {said:?}", ended.text);

@@ -1,6 +1,5 @@
 //! The in-process agent on trial.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +9,7 @@ use homing_agent::conformance::{
 use homing_agent::{
     Agent, AgentEvent, Did, House, HouseConfig, InProcess, Launch, Message, Running, TreeName,
 };
-use kernel::{Attempt, Epoch, Fence, MessageId, Native, SessionId, Term, Turn};
+use kernel::{Attempt, Epoch, Fence, GroundPath, MessageId, Native, SessionId, Term, Turn};
 
 homing_agent::conformance!(OnTrial::new(0));
 
@@ -120,12 +119,12 @@ impl Candidate for OnTrial {
         &self.agent
     }
 
-    fn directory(&self) -> PathBuf {
-        PathBuf::from("/in/process")
+    fn directory(&self) -> GroundPath {
+        GroundPath::from("/in/process")
     }
 
-    fn elsewhere(&self) -> PathBuf {
-        PathBuf::from("/in/another/process")
+    fn elsewhere(&self) -> GroundPath {
+        GroundPath::from("/in/another/process")
     }
 
     fn session(&self) -> SessionId {

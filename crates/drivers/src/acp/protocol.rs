@@ -155,7 +155,7 @@ impl AcpProtocol {
             self.story.tell_about(out);
             return out.event(AgentEvent::Ready { native: None });
         };
-        let cwd = launch.directory.to_string_lossy().into_owned();
+        let cwd = launch.directory.for_launch();
         let Some(native) = &launch.native else {
             return self.ask(
                 RequestPurpose::New,
@@ -210,7 +210,7 @@ impl AcpProtocol {
 
     /// The conversation that the launch names, and where it is to go on.
     fn conversation(&self) -> Value {
-        let cwd = self.wanted.launch.as_ref().map(|launch| launch.directory.to_string_lossy().into_owned());
+        let cwd = self.wanted.launch.as_ref().map(|launch| launch.directory.for_launch());
         json!({ "sessionId": self.session, "cwd": cwd, "mcpServers": [] })
     }
 

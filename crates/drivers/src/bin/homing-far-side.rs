@@ -25,7 +25,8 @@ async fn daemon() -> ExitCode {
     let agent = Scripted::new(config(place, silence_ms));
     let session: SessionId = session.parse().expect("a session");
     let id = MessageId::from_bits(1);
-    let mut running = agent.start(Launch::new(session, fence(), id, place)).await.expect("it can be started");
+    let mut running =
+        agent.start(Launch::new(session, fence(), id, place.as_str())).await.expect("it can be started");
     loop {
         match running.next().await {
             AgentEvent::Ready { .. } => {
@@ -46,7 +47,8 @@ async fn keeper() -> ExitCode {
     let agent = Scripted::new(ScriptedConfig { kept_max: 1, ..config(place, silence_ms) });
     let session: SessionId = session.parse().expect("a session");
     let id = MessageId::from_bits(1);
-    let mut running = agent.start(Launch::new(session, fence(), id, place)).await.expect("it can be started");
+    let mut running =
+        agent.start(Launch::new(session, fence(), id, place.as_str())).await.expect("it can be started");
     loop {
         match running.next().await {
             AgentEvent::Ready { .. } => {

@@ -193,7 +193,7 @@ impl CodexProtocol {
     fn ask_for_thread(&mut self, out: &mut ProtocolOutput) {
         let ProcessSetting { launch, mode, .. } = &self.beginning;
         let mut params = json!({
-            "cwd": launch.directory.to_string_lossy(),
+            "cwd": launch.directory.for_launch(),
             "approvalPolicy": mode.approval(),
             "sandbox": mode.sandbox(),
         });

@@ -14,6 +14,7 @@ mod protocol;
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
@@ -173,8 +174,8 @@ impl CommandProgram {
                 "there is no program {program:?}; install it, or set its path"
             )));
         }
-        if !launch.directory.is_dir() {
-            return Err(Trouble::refused(format!("{} is not a directory", launch.directory.display())));
+        if !Path::new(launch.directory.for_holding()).is_dir() {
+            return Err(Trouble::refused(format!("{} is not a directory", launch.directory.for_readers())));
         }
         if launch.mode.is_some() {
             return Err(Trouble::refused("this program has no modes; leave it out"));
@@ -194,9 +195,8 @@ impl CommandProgram {
         let is_new = launch.native.is_none();
         let own = if is_new { &self.config.new_args } else { &self.config.resume_args };
         let id = native.as_ref().map_or("", |native| &native.id);
-        let fill = |arg: &String| {
-            arg.replace("{native}", id).replace("{directory}", &launch.directory.to_string_lossy())
-        };
+        let fill =
+            |arg: &String| arg.replace("{native}", id).replace("{directory}", launch.directory.for_launch());
         let args = own.iter().map(fill).chain(model).collect();
         Ok(PreparedTurn { args, native, is_new, trouble })
     }

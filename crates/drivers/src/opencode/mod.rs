@@ -89,7 +89,7 @@ impl OpenCode {
         let setting = ProcessSetting {
             launch: launch.clone(),
             place: self.program.place(&launch),
-            directory: directory.to_string_lossy().into_owned(),
+            directory: directory.for_launch().to_owned(),
             session,
             mint: Box::new(ids::message),
             said_bytes_max: self.program.config.limits.output_bytes_max,

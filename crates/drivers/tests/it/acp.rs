@@ -10,7 +10,7 @@ use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use testkit::{AgentFixture, RealAgent};
 
-use crate::bench::{be_ready, fence, holder_at};
+use crate::bench::{be_ready, fence, ground, holder_at};
 use crate::real::program_config;
 
 /// The longest that one thing may take: these programs need seconds to come up, and more on a busy machine.
@@ -159,7 +159,7 @@ async fn a_question_is_answered_yes_no_and_not_at_all(play: Play) {
 async fn it_goes_on_in_another_directory(play: Play) {
     let first = play.turn(&play.launch(1, None), "keep CODE:maple").await;
     let elsewhere = play.stage.another_directory("elsewhere");
-    let launch = Launch { directory: elsewhere.clone(), ..play.launch(1, first.native.clone()) };
+    let launch = Launch { directory: ground(&elsewhere), ..play.launch(1, first.native.clone()) };
     let mut running = play.begin(&launch, "TOOL:bash:pwd > here; cat here").await;
     let question = asked(&mut running).await;
     running.answer(&question, QuestionAnswer::Allow).await.unwrap();
@@ -242,7 +242,7 @@ impl Play {
         let message = MessageId::from_bits(session);
         Launch {
             native,
-            ..Launch::new(SessionId::from_bits(session), fence(), message, self.stage.directory())
+            ..Launch::new(SessionId::from_bits(session), fence(), message, ground(self.stage.directory()))
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, StoryResult, Weather, Wish};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
 use homing_drivers::{Scripted, ScriptedConfig};
-use kernel::{Failure, Fence, MessageId, Native, SessionId};
+use kernel::{Failure, Fence, GroundPath, MessageId, Native, SessionId};
 use processes::count_marked;
 use processes::wall::WallKind;
 use rustix::process::Signal;
@@ -39,12 +39,16 @@ impl Bench {
         Self { agent: Scripted::new(config), place, has_namespace }
     }
 
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.place.path().canonicalize().unwrap()
+    }
+
     pub(crate) fn locks(&self) -> PathBuf {
         self.place.path().join("locks")
     }
 
     pub(crate) fn launch(&self) -> Launch {
-        Launch::new(self.session(), fence(), MessageId::from_bits(1), self.directory())
+        Launch::new(self.session(), fence(), MessageId::from_bits(1), ground(self.directory()))
     }
 
     /// An attempt that was handed these words and has said `until`.
@@ -122,14 +126,14 @@ impl Candidate for Bench {
         &self.agent
     }
 
-    fn directory(&self) -> PathBuf {
-        self.place.path().canonicalize().unwrap()
+    fn directory(&self) -> GroundPath {
+        ground(self.directory())
     }
 
-    fn elsewhere(&self) -> PathBuf {
+    fn elsewhere(&self) -> GroundPath {
         let there = self.directory().join("elsewhere");
         std::fs::create_dir_all(&there).unwrap();
-        there
+        ground(there)
     }
 
     fn session(&self) -> SessionId {
@@ -265,6 +269,11 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 
 pub(crate) fn far_side() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_homing-far-side"))
+}
+
+/// Where an attempt is to act.
+pub(crate) fn ground(path: impl AsRef<Path>) -> GroundPath {
+    path.as_ref().to_str().unwrap().into()
 }
 
 pub(crate) fn fence() -> Fence {

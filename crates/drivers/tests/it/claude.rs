@@ -10,7 +10,7 @@ use processes::count_marked;
 use rustix::process::Signal;
 use testkit::{AgentFixture, RealAgent, StubModel};
 
-use crate::bench::{count_commands, fence, holder_at, signal};
+use crate::bench::{count_commands, fence, ground, holder_at, signal};
 use crate::real::program_config;
 
 /// The longest that one thing may take. The machine may be busy, and claude takes seconds to start then.
@@ -47,7 +47,7 @@ impl Scene {
     fn launch(&self, native: Option<&Native>) -> Launch {
         self.messages.set(self.messages.get() + 1);
         let message = MessageId::from_bits(self.messages.get());
-        let launch = Launch::new(self.session, fence(), message, self.stage.directory());
+        let launch = Launch::new(self.session, fence(), message, ground(self.stage.directory()));
         Launch { native: native.cloned(), ..launch }
     }
 
@@ -230,11 +230,11 @@ async fn a_new_process_goes_on_with_the_conversation_elsewhere_too() {
     let second = scene.turn(Some(&first.native()), "RECALL").await;
     assert_eq!(second.text(), "RECALL: maple [turn=2]");
     let directory = scene.stage.another_directory("elsewhere");
-    let launch = Launch { directory: directory.clone(), ..scene.launch(Some(&second.native())) };
+    let launch = Launch { directory: ground(&directory), ..scene.launch(Some(&second.native())) };
     let mut third = scene.said(&launch, "RECALL").await;
     third.hear_out().await;
     assert_eq!(third.text(), "RECALL: maple [turn=3]");
-    let launch = Launch { directory: directory.clone(), ..scene.launch(Some(&third.native())) };
+    let launch = Launch { directory: ground(&directory), ..scene.launch(Some(&third.native())) };
     let mut fourth = scene.said(&launch, "TOOL:bash:pwd").await;
     fourth.hear_out().await;
     assert_eq!(fourth.text(), format!("TOOL SAID: {}", directory.display()));

@@ -10,7 +10,7 @@ use kernel::{Failure, MessageId, Native, PersonId, SessionId};
 use processes::count_marked;
 use testkit::{AgentFixture, RealAgent};
 
-use crate::bench::fence;
+use crate::bench::{fence, ground};
 use crate::real::program_config;
 
 /// The longest that one turn may take here. Codex needs a tenth of a second.
@@ -72,7 +72,8 @@ impl Bench {
     }
 
     fn launch(&self, native: Option<&Native>) -> Launch {
-        let launch = Launch::new(self.session, fence(), MessageId::from_bits(1), self.stage.directory());
+        let launch =
+            Launch::new(self.session, fence(), MessageId::from_bits(1), ground(self.stage.directory()));
         Launch { native: native.cloned(), ..launch }
     }
 
@@ -223,7 +224,7 @@ async fn another_process_goes_on_with_it_also_in_another_directory() {
     assert!(usage.len() == 1 && usage[0].input_tokens > 0, "{usage:?}");
 
     let directory = bench.stage.another_directory("elsewhere");
-    let launch = |native: &Native| Launch { directory: directory.clone(), ..bench.launch(Some(native)) };
+    let launch = |native: &Native| Launch { directory: ground(&directory), ..bench.launch(Some(native)) };
     let told = bench.turn_of(launch(&native), "TOOL:bash:pwd").await;
     assert_eq!(told.text, format!("TOOL SAID: {}", directory.display()));
     assert_eq!(Path::new(&told.about().directory), directory);
@@ -294,7 +295,8 @@ async fn a_conversation_that_another_process_has_open_is_busy() {
     let bench = Bench::new();
     let native = bench.turn(None, "keep CODE:elm").await.native.unwrap();
     // The first session's process is kept, and holds it; another session of the same home wants it.
-    let launch = Launch::new(some_session(), fence(), MessageId::from_bits(2), bench.stage.directory());
+    let launch =
+        Launch::new(some_session(), fence(), MessageId::from_bits(2), ground(bench.stage.directory()));
     let launch = Launch { native: Some(native.clone()), ..launch };
     let told = bench.turn_of(launch.clone(), "RECALL").await;
     assert_eq!(told.trouble().failure, Failure::Busy, "{:?}", told.events.last());

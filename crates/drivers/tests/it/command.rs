@@ -10,7 +10,7 @@ use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use tempfile::TempDir;
 
-use crate::bench::{WAIT, far_side, fence};
+use crate::bench::{WAIT, far_side, fence, ground};
 
 #[tokio::test]
 async fn the_message_goes_in_and_the_answer_comes_out() {
@@ -346,7 +346,8 @@ impl Play {
     }
 
     fn launch(&self, native: Option<Native>) -> Launch {
-        let launch = Launch::new(SessionId::from_bits(7), fence(), MessageId::from_bits(1), self.directory());
+        let launch =
+            Launch::new(SessionId::from_bits(7), fence(), MessageId::from_bits(1), ground(self.directory()));
         Launch { native, ..launch }
     }
 

@@ -9,7 +9,7 @@ use homing_drivers::ScriptedConfig;
 use kernel::{Native, PersonId};
 use rustix::process::Signal;
 
-use crate::bench::{Bench, WAIT, is_alive, signal, until};
+use crate::bench::{Bench, WAIT, ground, is_alive, signal, until};
 
 fn bench() -> Bench {
     Bench::with(|config| ScriptedConfig { kept_max: 2, ..config })
@@ -96,7 +96,7 @@ async fn a_kept_process_is_not_used_for_anything_else() {
     let changes: [&dyn Fn(&mut Launch); 6] = [
         &|launch| launch.model = Some("large".to_owned()),
         &|launch| launch.mode = Some("other".to_owned()),
-        &|launch| launch.directory = elsewhere.path().canonicalize().unwrap(),
+        &|launch| launch.directory = ground(elsewhere.path().canonicalize().unwrap()),
         &|launch| launch.account = Account::Person { person: person(), secrets: secrets("a") },
         &|launch| launch.account = Account::Person { person: person(), secrets: secrets("b") },
         &|launch| launch.native = None,

@@ -14,7 +14,7 @@ use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use testkit::{AgentFixture, RealAgent};
 
-use crate::bench::fence;
+use crate::bench::{fence, ground};
 use crate::real::program_config;
 
 /// The longest that a story waits for one thing. A busy machine starts it slowly.
@@ -40,7 +40,8 @@ impl Play {
     }
 
     fn launch(&self, native: Option<&Native>) -> Launch {
-        let launch = Launch::new(self.session, fence(), MessageId::from_bits(1), self.stage.directory());
+        let launch =
+            Launch::new(self.session, fence(), MessageId::from_bits(1), ground(self.stage.directory()));
         Launch { native: native.cloned(), ..launch }
     }
 
@@ -293,7 +294,7 @@ async fn a_conversation_follows_into_another_directory_and_a_bypass_does_not_ask
     let (native, _) = play.turn(play.launch(None), "keep CODE:cedar").await.finished();
     assert_eq!(play.pids().len(), 0, "nothing is kept where nothing is to be");
     let directory = play.stage.another_directory("elsewhere");
-    let launch = Launch { directory: directory.clone(), ..play.launch(Some(&native)) };
+    let launch = Launch { directory: ground(&directory), ..play.launch(Some(&native)) };
     let there = play.turn(launch, "RECALL\nTOOL:bash:pwd; echo x > here").await;
     assert_eq!(there.text(), format!("TOOL SAID: {}", directory.display()));
     assert!(directory.join("here").exists() && !there.has(|event| matches!(event, AgentEvent::Asked { .. })));

@@ -15,7 +15,7 @@ use processes::count_marked;
 use processes::wall::{DataDirectory, HiddenPath, NoSuchUser, OsUser, Wall, WallKind};
 use tempfile::TempDir;
 
-use crate::bench::{Bench, be_ready, far_side, fence, to_the_end};
+use crate::bench::{Bench, be_ready, far_side, fence, ground, to_the_end};
 
 /// A user that every machine has, and nothing belongs to.
 const NOBODY: (&str, u32) = ("nobody", 65_534);
@@ -103,7 +103,7 @@ async fn what_is_hidden_besides_is_not_there() {
             "{kind:?}: {}",
             turned.text
         );
-        let there = Launch { directory: directory.clone(), ..bench.launch() };
+        let there = Launch { directory: ground(&directory), ..bench.launch() };
         let trouble = bench.agent.start(there).await.err().unwrap();
         assert!(trouble.failure == Failure::Refused && trouble.detail.contains("hidden"), "{trouble}");
     }
@@ -115,7 +115,8 @@ async fn another_sessions_directory_is_no_place_to_be() {
     let bench = bench(&home, |wall| wall);
     let other = home.data().join("work").join(SessionId::from_bits(7).to_string());
     std::fs::create_dir_all(&other).unwrap();
-    let trouble = bench.agent.start(Launch { directory: other, ..bench.launch() }).await.err().unwrap();
+    let trouble =
+        bench.agent.start(Launch { directory: ground(other), ..bench.launch() }).await.err().unwrap();
     assert!(trouble.detail.contains("hidden"), "{trouble}");
 }
 
@@ -172,7 +173,7 @@ async fn a_person_with_a_user_of_their_own_runs_as_that_user() {
     let session = bench.session();
     let work = home.data().join("work").join(session.to_string());
     std::fs::create_dir_all(&work).unwrap();
-    let own = Launch::new(session, fence(), MessageId::from_bits(1), &work);
+    let own = Launch::new(session, fence(), MessageId::from_bits(1), ground(&work));
     let anas = Launch { whose: "ana".to_owned(), ..own };
     let said =
         talk(&bench, &anas, "!run id -u; echo user $USER; touch mine; cat /etc/shadow; ls ../..").await;

@@ -67,7 +67,7 @@ impl WayIn {
         let ran_in = if ran_in.agent.is_empty() { self.scope_now(of).await?.ok_or(no_turn)? } else { ran_in };
         let session = self.ports.mint_session();
         let enter = self.tree_after(of, turn, &ran_in).await?;
-        let directory = ran_in.home().to_owned();
+        let directory = ran_in.home().clone();
         let chosen = Chosen { agent: ran_in.agent.clone(), directory: Some(directory.clone()) };
         Ok(NewSession {
             session,

@@ -9,7 +9,8 @@ use crate::{
     WayIn, WayInError,
 };
 use kernel::{
-    Address, Denied, DoorAddress, Fresh, Principal, Scope, agent_grant_of, authorize_new, is_under,
+    Address, Denied, DoorAddress, Fresh, GroundPath, Principal, Scope, agent_grant_of, authorize_new,
+    is_under,
 };
 use store::{Chosen, NewSession};
 
@@ -65,7 +66,7 @@ impl WayIn {
 
     /// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is
     /// there.
-    pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, WayInError> {
+    pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<GroundPath, WayInError> {
         let why = match self.ground.check(directory) {
             Ok(directory) => return Ok(directory),
             Err(why) => why,

@@ -20,7 +20,7 @@ impl WayIn {
                 agent.as_ref().map_or(Ok(()), |agent| self.agent_for(by, Some(agent), None).map(drop))
             }
             Change::Relink { directory } => {
-                let directory = self.directory_for(by, directory)?;
+                let directory = self.directory_for(by, directory.for_readers())?;
                 // The agent is the session's own and was asked about when it was chosen.
                 let fresh = Fresh { address: None, agent: "", directory: Some(&directory) };
                 let allowed = authorize_new(by, fresh, ()).map(drop);
@@ -39,7 +39,7 @@ impl WayIn {
     pub(super) fn settled(&self, by: &Principal, request: Request) -> Result<Request, WayInError> {
         match request {
             Request::ChangeScope { session, change: Change::Relink { directory }, now } => {
-                let directory = self.directory_for(by, &directory)?;
+                let directory = self.directory_for(by, directory.for_readers())?;
                 Ok(Request::ChangeScope { session, change: Change::Relink { directory }, now })
             }
             other => Ok(other),

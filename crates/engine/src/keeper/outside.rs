@@ -213,7 +213,7 @@ impl Keeper {
             program: &setup.program,
             version: self.engine.roster().version(agent.name()),
             home: &setup.home,
-            directory: &self.scope.directory,
+            directory: self.scope.directory.for_readers(),
             model: launch.model.as_deref(),
             mode: launch.mode.as_deref(),
             bypasses: setup.bypasses,
@@ -289,6 +289,7 @@ impl Keeper {
             Some((session, _)) => format!("session {session}"),
             None => "another session".to_owned(),
         };
+        let directory = directory.for_readers();
         Ok(Some(format!("{who} works in {directory}; this one goes on when it has finished there")))
     }
 }

@@ -24,7 +24,7 @@ impl Keeper {
             agent: &self.scope.agent,
             tool,
             directory: &self.scope.directory,
-            home: self.scope.worktree.as_ref().map(|worktree| worktree.home.as_str()),
+            home: self.scope.worktree.as_ref().map(|worktree| &worktree.home),
             session: self.session,
         };
         let judgement = loop {

@@ -2,9 +2,7 @@
 
 use super::change::{Changed, may};
 use crate::{AccessError, ConflictError, InvalidError, People, PeopleError, Trace};
-use kernel::{
-    Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_org, grant_of, is_under,
-};
+use kernel::{Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_org, grant_of};
 use serde::Serialize;
 use store::{PeopleChange, RuleEffect, RuleRow, StoreError, grantee_text};
 
@@ -80,7 +78,8 @@ impl People {
     /// not look: then it is compared as it is written.
     fn rule_directory(&self, by: &Principal, path: String) -> String {
         let found = self.ground.check(&path).ok();
-        found.filter(|found| by.roots.iter().any(|root| is_under(found, root))).unwrap_or(path)
+        let found = found.filter(|found| by.roots.iter().any(|root| found.is_under(root)));
+        found.map_or(path, |found| found.for_readers().to_owned())
     }
 
     fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, PeopleError> {

@@ -26,7 +26,7 @@ impl People {
             directory.map_err(|why| BadDirectory { reason: why.into() }.into())
         });
         let directory = self.note_refusal(by, "add_root", &trace, subject, checked).await?;
-        let root = RootRow { directory, to };
+        let root = RootRow { directory: directory.for_readers().to_owned(), to };
         let body = (&root.directory, grantee_text(to));
         self.change(by, PeopleChange::AddRoot(root.clone()), body, &trace).await?;
         Ok(root)

@@ -81,7 +81,7 @@ async fn a_worktree_that_cannot_be_entered_leaves_the_scope_and_says_why() {
     let waiting = world.say(To::Session(session), "meanwhile").await.unwrap().accepted.message;
     world.until_rule(session, |fact| matches!(fact, Fact::ScopeKept { why: KeptWhy::Failed })).await;
     let row = world.engine.views().session(&world.me, session).await.unwrap();
-    assert_eq!((row.scope.directory.as_str(), row.epoch), ("/srv/shop", Epoch(0)));
+    assert_eq!((row.scope.directory.for_readers(), row.epoch), ("/srv/shop", Epoch(0)));
     let notices = of_type(&stories(&world, session).await, "notice");
     assert!(notices.iter().any(|story| story["text"].as_str().unwrap().contains("it is broken")));
     let view = world.engine.views().receipt(&world.me, waiting).await.unwrap();

@@ -4,7 +4,7 @@ use engine::{
     EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges,
     TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -52,7 +52,7 @@ pub(crate) fn is_tree(directory: &str) -> bool {
 
 fn entered(name: String) -> EnteredTree {
     EnteredTree {
-        directory: format!("/trees/{name}"),
+        directory: format!("/trees/{name}").into(),
         branch: format!("homing/{name}"),
         name,
         notices: Vec::new(),
@@ -63,12 +63,12 @@ impl Trees for Grove {
     fn enter(
         &self,
         of: OwnedSession,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         let session = of.session;
         Box::pin(async move {
-            self.act(format!("enter {} from {}", new.name, directory)).await;
+            self.act(format!("enter {} from {}", new.name, directory.for_readers())).await;
             if new.name == "broken" {
                 return Err(TreesError::Refused("it is broken".to_owned()));
             }
@@ -79,13 +79,13 @@ impl Trees for Grove {
     fn remember(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         side: Side,
         edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         let session = of.session;
-        let directory = directory.to_owned();
+        let directory = directory.for_readers().to_owned();
         Box::pin(async move {
             if !is_tree(&directory) {
                 self.notes.lock().unwrap().push(format!("no tree in {directory}"));
@@ -102,7 +102,7 @@ impl Trees for Grove {
     fn changes(
         &self,
         of: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         let session = of.session;
@@ -120,7 +120,7 @@ impl Trees for Grove {
     fn preview_undo(
         &self,
         _: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
         Box::pin(async move {
@@ -132,7 +132,12 @@ impl Trees for Grove {
             Ok(UndoPreview { files, touched, unsure, ..UndoPreview::default() })
         })
     }
-    fn redo(&self, _: OwnedSession, _: &str, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
+    fn redo(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         Box::pin(async move {
             self.act(format!("redo {turn}")).await;
             Ok(UndoneTurn { files: vec!["a.txt".to_owned()], moves: Vec::new() })
@@ -141,7 +146,7 @@ impl Trees for Grove {
     fn undo(
         &self,
         _: OwnedSession,
-        _: &str,
+        _: &GroundPath,
         turn: Turn,
         files: UndoFiles,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
@@ -162,7 +167,7 @@ impl Trees for Grove {
     fn fork(
         &self,
         _: OwnedSession,
-        _: String,
+        _: GroundPath,
         new: NewWorktree,
         _: SessionId,
         turn: Turn,
@@ -198,7 +203,7 @@ impl Trees for Grove {
                 session,
                 reference: format!("refs/homing/{name}/{}", removed.len()),
                 name,
-                repository: "/srv/shop".to_owned(),
+                repository: "/srv/shop".into(),
                 branch: "topic".to_owned(),
                 removed_at: Moment(1),
             };
@@ -220,7 +225,7 @@ impl Trees for Grove {
         name: &str,
         _: MergeHow,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
-        let into = "/srv/shop".to_owned();
+        let into = "/srv/shop".into();
         let obstacle = (name == "torn").then(|| (MergeObstacle::Conflicts, vec!["a.txt".to_owned()]));
         let files = vec!["a.txt".to_owned()];
         Box::pin(async { Ok(MergedTree { into, files, obstacle, ..MergedTree::default() }) })
@@ -246,9 +251,10 @@ impl Trees for Grove {
     fn files(
         &self,
         _: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         _: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+        let directory = directory.for_readers();
         let paths = if is_tree(directory) {
             vec![format!("{directory}/a")]
         } else {
@@ -262,8 +268,8 @@ fn seen(session: SessionId, name: &str, used_at: Moment) -> TreeSeen {
     TreeSeen {
         session,
         name: name.to_owned(),
-        directory: format!("/trees/{name}"),
-        repository: "/srv/shop".to_owned(),
+        directory: format!("/trees/{name}").into(),
+        repository: "/srv/shop".into(),
         branch: "topic".to_owned(),
         ahead: 1,
         behind: 2,

@@ -91,7 +91,7 @@ async fn memory_follows_into_another_directory_as_the_agent_is_able_to() {
         world.talk(To::Session(session), "the second").await;
         let launched = puppet.notes.launches.lock().unwrap().last().unwrap().clone();
         assert_eq!(launched.native.is_some(), resumes, "{memory:?}");
-        assert_eq!(launched.directory.to_str(), Some("/trees/blue"));
+        assert_eq!(launched.directory, "/trees/blue");
         assert_eq!(last_handed(&puppet).contains("> the first"), !resumes, "{memory:?}");
         let told = of_type(&stories(&world, session).await, "memory");
         assert_eq!((told.len(), &told[0]["way"]), (1, &way.into()), "{memory:?}");

@@ -11,8 +11,8 @@ use engine::{
     WayInError, Wiring,
 };
 use kernel::{
-    Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
-    Principal, Role, Scheme, SessionId, To, TokenId,
+    Address, Delivery, Fact, Grant, Grantee, GroundPath, MessageId, Moment, NodeId, Number, OrgId, PersonId,
+    Policy, Principal, Role, Scheme, SessionId, To, TokenId,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -73,27 +73,27 @@ impl WallProver for Fence {
 #[derive(Debug)]
 struct Meadow;
 impl Ground for Meadow {
-    fn check(&self, directory: &str) -> Result<String, engine::GroundError> {
+    fn check(&self, directory: &str) -> Result<GroundPath, engine::GroundError> {
         if directory.starts_with("/gone") {
             Err(engine::GroundError::Unfit("it is not there".to_owned()))
         } else {
-            Ok(directory.to_owned())
+            Ok(directory.into())
         }
     }
-    fn own(&self, session: SessionId) -> String {
-        format!("/own/{session}")
+    fn own(&self, session: SessionId) -> GroundPath {
+        format!("/own/{session}").into()
     }
-    fn look(&self, _: &str) -> Result<(), engine::NoGround> {
+    fn look(&self, _: &GroundPath) -> Result<(), engine::NoGround> {
         Ok(())
     }
     fn why_not(&self, _: &str, directory: &str) -> Option<engine::GroundError> {
         self.check(directory).err()
     }
-    fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
-        if directory.starts_with("/lost") {
+    fn prepare(&self, directory: &GroundPath) -> Result<GroundPath, engine::GroundError> {
+        if directory.for_readers().starts_with("/lost") {
             Err(engine::GroundError::Failed("it is not there any more".to_owned()))
         } else {
-            Ok(directory.to_owned())
+            Ok(directory.clone())
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The changes that can be asked for: every change of who may do what, as plain data.
 
 use crate::{
-    EndWhy, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Rights, Role, RuleId, SessionId,
-    TokenId, Turn,
+    EndWhy, Grant, Grantee, GroundPath, GroupId, Moment, OrgId, PersonId, Principal, Rights, Role, RuleId,
+    SessionId, TokenId, Turn,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -430,7 +430,7 @@ impl PeopleChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeirLimits {
     /// The directory that the session has if nobody chose one for it. It goes along.
-    pub own_directory: String,
+    pub own_directory: GroundPath,
     /// The most sessions that one person may have open.
     pub open_max: u32,
     /// The most room that the words in one person's sessions may take.

@@ -278,7 +278,7 @@ fn can_take_over(
     has: HeirRoom,
     within: &HeirLimits,
 ) -> Result<(), PeopleRefusal> {
-    let directory = (session.directory != within.own_directory).then_some(session.directory.as_str());
+    let directory = (session.directory != within.own_directory).then_some(&session.directory);
     // The yes itself takes another right of the credential; this asks what the person may use.
     let person = Principal { rights: Rights::ALL, bound: None, client: None, ..by.clone() };
     let fresh = Fresh { address: None, agent: &session.record.agent, directory };

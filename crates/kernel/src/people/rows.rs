@@ -5,7 +5,8 @@ use super::{
     TokenRow, name_key,
 };
 use crate::{
-    EndWhy, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Record, Role, RuleId, SessionId, TokenId,
+    EndWhy, Grant, Grantee, GroundPath, GroupId, Moment, OrgId, PersonId, Record, Role, RuleId, SessionId,
+    TokenId,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -108,7 +109,7 @@ pub struct SessionState {
     pub record: Record,
     pub ended: Option<EndWhy>,
     /// Where it acts, outside of any worktree that it is in.
-    pub directory: String,
+    pub directory: GroundPath,
     /// The room that its words take.
     pub words_bytes: u64,
 }

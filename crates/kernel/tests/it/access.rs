@@ -308,8 +308,9 @@ fn a_session_may_be_made_only_under_an_address_of_ones_own() {
 #[test]
 fn a_session_is_made_by_whoever_may_where_they_may() {
     let (mine, theirs): (Address, Address) = ("web:ada/1".parse().unwrap(), "web:bob/1".parse().unwrap());
-    let directories =
-        [(None, true), (Some("/srv/ada"), true), (Some("/srv/ada/x"), true), (Some("/srv/adam"), false)];
+    let directories = ["/srv/ada", "/srv/ada/x", "/srv/adam"].map(GroundPath::from);
+    let [own, below, other] = directories.each_ref().map(Some);
+    let directories = [(None, true), (own, true), (below, true), (other, false)];
     let mut cells = 0;
     for (rights, role) in all_rights().flat_map(|rights| ROLES.map(|role| (rights, role))) {
         for (bound, agent) in
@@ -375,7 +376,8 @@ fn a_directory_is_under_a_root_by_whole_names() {
 fn nobody_has_a_directory_who_was_given_none() {
     for role in ROLES {
         let by = Principal { role, is_host: true, ..asker(Has::Nothing, ORG) };
-        let fresh = Fresh { address: None, agent: "scripted", directory: Some("/") };
+        let root = GroundPath::from("/");
+        let fresh = Fresh { address: None, agent: "scripted", directory: Some(&root) };
         assert!(authorize_new(&by, fresh, "wish").is_err(), "{role:?}");
     }
 }

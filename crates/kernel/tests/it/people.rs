@@ -37,7 +37,7 @@ fn rows(role: Role) -> ChangeRows {
         session: Some(SessionState {
             record,
             ended: None,
-            directory: "/srv/work/own".to_owned(),
+            directory: "/srv/work/own".into(),
             words_bytes: 100,
         }),
         rule: Some(RuleState { session: None }),
@@ -419,7 +419,7 @@ fn a_session_is_handed_over_by_the_yes_of_whom_it_is_offered_to() {
 }
 
 fn accept(open_max: u32, words_bytes_max: u64) -> PeopleChange {
-    let own_directory = "/srv/work/own".to_owned();
+    let own_directory = "/srv/work/own".into();
     PeopleChange::AcceptOffer {
         session: SESSION,
         within: HeirLimits { own_directory, open_max, words_bytes_max },
@@ -436,7 +436,7 @@ fn whoever_takes_a_session_over_could_have_made_it() {
     let full = PeopleRefusal::TooManyWords { used: 900, limit: 999 };
     assert_eq!(refused(&other, &accept(2, 999), &offered), full);
     // Somebody else's directory is not theirs to choose, unless it is below one that is.
-    offered.session.as_mut().unwrap().directory = "/home/me/project".to_owned();
+    offered.session.as_mut().unwrap().directory = "/home/me/project".into();
     let elsewhere = denied(Denied::DirectoryNotYours);
     assert_eq!(refused(&other, &accept(2, 1_000), &offered), elsewhere);
     let rooted = Principal { roots: vec!["/home/me".to_owned()], ..other.clone() };

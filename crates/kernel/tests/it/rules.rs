@@ -1,6 +1,9 @@
 //! Rules about agents' questions: a table, then every small set of rules.
 
 use homing_kernel::*;
+use std::sync::LazyLock;
+
+static HERE: LazyLock<GroundPath> = LazyLock::new(|| GroundPath::from("/srv/shop/api"));
 
 fn session(bits: u128) -> SessionId {
     SessionId::from_bits(bits)
@@ -38,7 +41,7 @@ fn permission(tool: &str) -> ApprovalSubject<'_> {
         form: ApprovalForm::Permission,
         agent: "claude",
         tool,
-        directory: "/srv/shop/api",
+        directory: &HERE,
         home: None,
         session: session(7),
     }
@@ -133,8 +136,8 @@ fn a_yes_is_an_answer_to_a_permission_and_to_nothing_else() {
 
 #[test]
 fn in_a_worktree_the_rules_of_the_directory_it_came_from_count_as_well() {
-    let question =
-        ApprovalSubject { directory: "/worktrees/fix", home: Some("/srv/shop/api"), ..permission("Bash") };
+    let worktree = GroundPath::from("/worktrees/fix");
+    let question = ApprovalSubject { directory: &worktree, home: Some(&HERE), ..permission("Bash") };
     for (about, counts) in [("in /srv/shop", true), ("in /worktrees", true), ("in /srv/other", false)] {
         let judged = judge(&[rule(&format!("1 deny {about}"))], &question);
         assert_eq!(judged == Judgement::Deny(RuleId::from_bits(1)), counts, "{about}");

@@ -181,7 +181,7 @@ fn change_in_words(change: &Change) -> String {
             let agent = agent.as_ref().map(|agent| format!(" agent {agent}")).unwrap_or_default();
             format!("set{agent}{}{}", setting("model", model), setting("mode", mode))
         }
-        Change::Relink { directory } => format!("relink {directory}"),
+        Change::Relink { directory } => format!("relink {}", directory.for_readers()),
         Change::Back { message, .. } => format!("go back for m{}", message.bits()),
     }
 }
@@ -201,7 +201,7 @@ fn scope_in_words(scope: &Scope) -> String {
     };
     let agent = if scope.agent == "scripted" { String::new() } else { format!(" agent {}", scope.agent) };
     let (model, mode) = (maybe("model", &scope.model), maybe("mode", &scope.mode));
-    format!("in {}{agent}{model}{mode}", scope.directory)
+    format!("in {}{agent}{model}{mode}", scope.directory.for_readers())
 }
 
 fn errand_in_words(errand: &Errand) -> String {

@@ -24,7 +24,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::SessionId;
+use kernel::{GroundPath, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ProcessError;
@@ -188,7 +188,7 @@ pub struct WalledSession<'a> {
     /// The id of the person it belongs to; empty if it is nobody's, as a probe is.
     pub whose: &'a str,
     /// Its directory.
-    pub directory: &'a Path,
+    pub directory: &'a GroundPath,
     /// Nothing is started without a wall.
     pub must: bool,
 }
@@ -237,9 +237,10 @@ impl Wall {
     ) -> Result<SessionWall, ProcessError> {
         self.refuse_unmapped(of)?;
         let os_user = self.os_user(of).cloned();
-        let (directory, given, home) = (true_name(of.directory), home, self.home_name(home));
+        let ground = Path::new(of.directory.for_holding());
+        let (directory, given, home) = (true_name(ground), home, self.home_name(home));
         let (hide, mut keep) = (self.hidden(of, &home, locks), Vec::new());
-        let mut grounds = vec![of.directory.to_path_buf()];
+        let mut grounds = vec![ground.to_path_buf()];
         if let Some(data) = &self.data {
             let turns = data.turns(of.session);
             own_directory(&data.within(&turns), os_user.as_ref())?;
@@ -506,8 +507,11 @@ fn own_directory(path: &Path, os_user: Option<&OsUser>) -> Result<(), ProcessErr
 mod tests {
     use super::*;
 
-    fn session_in(directory: &str) -> WalledSession<'_> {
-        let directory = Path::new(directory);
+    fn ground(path: &Path) -> GroundPath {
+        path.to_str().unwrap().into()
+    }
+
+    fn session_in(directory: &GroundPath) -> WalledSession<'_> {
         WalledSession { session: SessionId::from_bits(1), whose: "", directory, must: false }
     }
 
@@ -518,14 +522,13 @@ mod tests {
         let wall = Wall { data: Some(data.clone()), ..Wall::default() };
         let own = data.work(SessionId::from_bits(1));
         let locks = data.path.join("attempts");
-        let around = wall.around(&session_in(own.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap();
+        let around = wall.around(&session_in(&ground(&own)), Path::new("/home/x"), &locks).unwrap();
         let hidden: Vec<PathBuf> = around.hide.iter().map(HiddenPath::name).collect();
         assert_eq!(hidden, [locks.clone(), data.path.clone()]);
         assert_eq!(around.keep, [data.turns(SessionId::from_bits(1)), own]);
         let other = data.work(SessionId::from_bits(2));
         for hidden in [&other, &data.path, &locks] {
-            let why =
-                wall.around(&session_in(hidden.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap_err();
+            let why = wall.around(&session_in(&ground(hidden)), Path::new("/home/x"), &locks).unwrap_err();
             assert!(why.to_string().contains("hidden from agents"), "{why:?}");
         }
     }
@@ -544,8 +547,7 @@ mod tests {
         std::fs::create_dir_all(&other).unwrap();
         let locks = data.path.join("attempts");
         let around = |path: &Path| {
-            wall.around(&session_in(path.to_str().unwrap()), Path::new("/home/x"), &locks)
-                .map(|around| around.keep)
+            wall.around(&session_in(&ground(path)), Path::new("/home/x"), &locks).map(|around| around.keep)
         };
         let turns = data.turns(SessionId::from_bits(1));
         assert_eq!(around(&mine.join("crates")).unwrap(), [turns.clone(), mine.clone()]);
@@ -562,7 +564,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let here = |kind, walled| {
             let wall = Wall { kind, ..Wall::default() };
-            let of = WalledSession { must: walled, ..session_in(place.path().to_str().unwrap()) };
+            let ground = ground(place.path());
+            let of = WalledSession { must: walled, ..session_in(&ground) };
             wall.around(&of, Path::new("/home/x"), Path::new("/locks"))
         };
         let why = here(WallKind::Off, true).unwrap_err();
@@ -582,7 +585,8 @@ mod tests {
         let people = BTreeMap::from([("usr_bob".to_owned(), bobs)]);
         let starts = |unmapped: &Unmapped, whose| {
             let wall = Wall { people: people.clone(), unmapped: unmapped.clone(), ..Wall::default() };
-            let of = WalledSession { whose, ..session_in(place.path().to_str().unwrap()) };
+            let ground = ground(place.path());
+            let of = WalledSession { whose, ..session_in(&ground) };
             wall.around(&of, Path::new("/home/x"), Path::new("/locks")).map(|around| around.os_user.is_some())
         };
         let root = Unmapped::Only("usr_host".to_owned());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{SessionId, TreeName};
+use kernel::{GroundPath, SessionId, TreeName};
 use uuid::Uuid;
 
 use super::enforce::Separation;
@@ -150,7 +150,8 @@ async fn one(proving: &ProofRequest, whose: &str) -> Result<FirstProbe, ProcessE
     fs::create_dir_all(&proving.locks).map_err(ProcessError::failed)?;
     let stage = ProofStage::set(&data, proving, whose)
         .map_err(|why| ProcessError::failed(format!("{}: {why}", data.path.display())))?;
-    let of = WalledSession { session: stage.session, whose, directory: &stage.work, must: proving.must };
+    let ground = ground_at(&stage.work);
+    let of = WalledSession { session: stage.session, whose, directory: &ground, must: proving.must };
     let wall = proving.wall.around(&of, &stage.work, &proving.locks)?;
     if let Some(os_user) = proving.wall.os_user(&of) {
         os_user.chown(&stage.targets.own).map_err(ProcessError::failed)?;
@@ -251,7 +252,12 @@ async fn left_behind(proving: &ProofRequest, whose: &str) -> Result<ProbeResult,
 fn plan(proving: &ProofRequest, session: SessionId, directory: &Path) -> TreePlan {
     let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
     let (exe, locks) = (proving.exe.clone(), proving.locks.clone());
-    TreePlan::new(exe, locks, TreeName::of(session), argv, directory.to_path_buf())
+    TreePlan::new(exe, locks, TreeName::of(session), argv, ground_at(directory))
+}
+
+/// A probe stands where an agent would.
+fn ground_at(directory: &Path) -> GroundPath {
+    GroundPath::from(&*directory.to_string_lossy())
 }
 
 /// Starts a probe and says what it has to do.
@@ -381,7 +387,8 @@ impl RenameStage {
         whose: &str,
         session: SessionId,
     ) -> Result<TreePlan, ProcessError> {
-        let of = WalledSession { session, whose, directory: &self.open, must: proving.must };
+        let ground = ground_at(&self.open);
+        let of = WalledSession { session, whose, directory: &ground, must: proving.must };
         let wall = self.wall.around(&of, &self.open, &proving.locks)?;
         Ok(TreePlan { wall, ..plan(proving, session, &self.open) })
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::{SessionId, TreeName};
+use kernel::{GroundPath, SessionId, TreeName};
 use tempfile::TempDir;
 
 /// The longest that a test waits for one thing.
@@ -37,6 +37,11 @@ impl Bench {
         let mut records = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
         records.next().unwrap().unwrap()["pid"].as_i64().unwrap() as i32
     }
+}
+
+/// Where an agent is to run.
+pub(crate) fn ground(path: impl AsRef<Path>) -> GroundPath {
+    path.as_ref().to_str().unwrap().into()
 }
 
 /// The program that has `supervise`.

@@ -14,7 +14,7 @@ use homing_processes::{ProcessTree, TreePlan};
 use kernel::{SessionId, TreeName};
 use tempfile::TempDir;
 
-use crate::bench::supervising;
+use crate::bench::{ground, supervising};
 use crate::namespaces::end_of;
 use crate::wall::{Exchanging, count};
 
@@ -63,12 +63,12 @@ impl Machine {
 
     /// The words of a shell behind that wall, in that directory.
     async fn shell(&self, wall: &Wall, directory: &Path, script: &str) -> Result<String, String> {
-        let of = WalledSession { session: SESSION, whose: "", directory, must: true };
+        let of = WalledSession { session: SESSION, whose: "", directory: &ground(directory), must: true };
         let locks = self.at("data/attempts");
         let wall = wall.around(&of, &self.at("home"), &locks).map_err(|why| why.to_string())?;
         let script = format!("exec 2>&1; {script}");
         let argv = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
-        let plan = TreePlan::new(supervising().into(), locks, TreeName::of(SESSION), argv, directory.into());
+        let plan = TreePlan::new(supervising().into(), locks, TreeName::of(SESSION), argv, ground(directory));
         let env = vec![
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
             ("HOME".to_owned(), self.at("home").display().to_string()),
@@ -286,12 +286,14 @@ async fn modes_of_directories_above_hold() {
     for (mode, expected) in [(0o700, "denied"), (0o755, "open\n")] {
         open(&machine.at("home"), mode);
         let directory = machine.at("src/other");
-        let of = WalledSession { session: SESSION, whose: "usr_bob", directory: &directory, must: true };
+        let of =
+            WalledSession { session: SESSION, whose: "usr_bob", directory: &ground(&directory), must: true };
         let locks = machine.at("data/attempts");
         let around = wall.around(&of, Path::new("/nonexistent"), &locks).unwrap();
         let script = format!("id -un; cat {}/home/file 2>&1", machine.root.display());
         let argv = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
-        let plan = TreePlan::new(supervising().into(), locks, TreeName::of(SESSION), argv, directory.clone());
+        let plan =
+            TreePlan::new(supervising().into(), locks, TreeName::of(SESSION), argv, ground(&directory));
         let said = end_of(&mut ProcessTree::start(&TreePlan { wall: around, ..plan }).await.unwrap()).await.0;
         assert!(said.starts_with("nobody\n") && said.contains(expected), "{mode:o}: {said}");
     }

@@ -12,15 +12,20 @@ use homing_processes::{ProcessTree, TreeEvent, TreeExit, TreePlan, end_tree};
 use kernel::SessionId;
 use rustix::process::{Pid, Signal};
 
-use crate::bench::{Bench, WAIT, supervising};
+use crate::bench::{Bench, WAIT, ground, supervising};
 
 fn plan(bench: &Bench, kind: WallKind, script: &str) -> TreePlan {
     let directory = bench.directory();
-    let of =
-        WalledSession { session: SessionId::from_bits(1), whose: "", directory: &directory, must: false };
+    let of = WalledSession {
+        session: SessionId::from_bits(1),
+        whose: "",
+        directory: &ground(&directory),
+        must: false,
+    };
     let wall = Wall { kind, ..Wall::default() }.around(&of, &directory, &bench.locks()).unwrap();
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    let plan = TreePlan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, directory);
+    let plan =
+        TreePlan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, ground(&directory));
     let env = vec![("PATH".to_owned(), "/usr/sbin:/usr/bin:/sbin:/bin".to_owned())];
     TreePlan { wall, env, ..plan }
 }

@@ -10,11 +10,11 @@ use homing_processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, Tree
 
 use kernel::SessionId;
 
-use crate::bench::{Bench, WAIT, supervising};
+use crate::bench::{Bench, WAIT, ground, supervising};
 
 fn plan(bench: &Bench, argv: &[&str]) -> TreePlan {
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
-    TreePlan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, bench.directory())
+    TreePlan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, ground(bench.directory()))
 }
 
 /// The output of it, and how it ended.
@@ -66,8 +66,9 @@ async fn a_directory_may_be_named_by_a_link() {
     let bench = Bench::new();
     let link = bench.place.path().join("link");
     std::os::unix::fs::symlink(bench.directory(), &link).unwrap();
-    let mut tree =
-        ProcessTree::start(&TreePlan { directory: link, ..plan(&bench, &["pwd", "-P"]) }).await.unwrap();
+    let mut tree = ProcessTree::start(&TreePlan { directory: ground(link), ..plan(&bench, &["pwd", "-P"]) })
+        .await
+        .unwrap();
     assert_eq!(end_of(&mut tree).await.0.trim(), bench.directory().to_str().unwrap());
 }
 
@@ -78,10 +79,10 @@ async fn a_program_does_not_inherit_what_is_held_for_its_wall() {
     let hide = [bench.directory(), "/etc/passwd".into()].map(HiddenPath::of).to_vec();
     let wall = Wall { data: Some(data), hide, ..Wall::default() };
     let (session, root) = (SessionId::from_bits(1), Path::new("/"));
-    let of = WalledSession { session, whose: "", directory: root, must: false };
+    let of = WalledSession { session, whose: "", directory: &ground(root), must: false };
     let wall = wall.around(&of, root, &bench.locks()).unwrap();
     let argv = ["sh", "-c", "for f in /proc/$$/fd/*; do readlink $f; done"];
-    let plan = TreePlan { wall, directory: root.into(), ..plan(&bench, &argv) };
+    let plan = TreePlan { wall, directory: ground(root), ..plan(&bench, &argv) };
     let (printed, _) = end_of(&mut ProcessTree::start(&plan).await.unwrap()).await;
     let here = bench.directory().display().to_string();
     assert!(

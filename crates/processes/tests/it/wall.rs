@@ -15,7 +15,7 @@ use kernel::{SessionId, TreeName};
 use rustix::fs::{CWD, RenameFlags};
 use tempfile::TempDir;
 
-use crate::bench::supervising;
+use crate::bench::{ground, supervising};
 
 /// A user that every machine has, and nothing belongs to.
 const NOBODY: u32 = 65_534;
@@ -275,10 +275,10 @@ impl Exchanging {
 /// The output of a shell behind a wall, or nothing if it was not started.
 async fn shell(wall: &Wall, place: &Path, session: SessionId, script: &str) -> Option<String> {
     let (open, locks) = (place.join("open"), place.join("locks"));
-    let of = WalledSession { session, whose: "", directory: &open, must: false };
+    let of = WalledSession { session, whose: "", directory: &ground(&open), must: false };
     let wall = wall.around(&of, &open, &locks).ok()?;
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    let plan = TreePlan::new(supervising().into(), locks, TreeName::of(session), argv, open);
+    let plan = TreePlan::new(supervising().into(), locks, TreeName::of(session), argv, ground(&open));
     let mut tree = ProcessTree::start(&TreePlan { wall, ..plan }).await.ok()?;
     let mut said = Vec::new();
     loop {

@@ -52,8 +52,9 @@ fn errand_form(errand: Errand, what: &What, by: String) -> api::RuleFact {
 
 pub(crate) fn scope_form(scope: &Scope) -> api::Scope {
     let Scope { directory, agent, model, mode, worktree } = scope.clone();
-    let worktree = worktree.map(|Worktree { name, home }| api::ScopeWorktree { name, home });
-    api::Scope { directory, agent, model, mode, worktree }
+    let worktree = worktree
+        .map(|Worktree { name, home }| api::ScopeWorktree { name, home: home.for_readers().to_owned() });
+    api::Scope { directory: directory.for_readers().to_owned(), agent, model, mode, worktree }
 }
 
 pub(crate) fn origin_form(origin: Origin) -> api::Origin {
@@ -72,7 +73,7 @@ fn change_form(change: &Change) -> api::ScopeChange {
             let (agent, model, mode) = (agent.clone(), setting_form(model), setting_form(mode));
             Wire::Set(api::ScopeSet { agent, model, mode })
         }
-        Change::Relink { directory } => Wire::Relink(directory.clone()),
+        Change::Relink { directory } => Wire::Relink(directory.for_readers().to_owned()),
         Change::Back { scope, .. } => Wire::Back(scope_form(scope)),
     }
 }
@@ -90,7 +91,7 @@ pub(crate) fn change_of(request: api::ScopeRequest) -> (Change, bool) {
             let api::ScopeSet { agent, model, mode } = request.set;
             (Change::Set { agent, model: setting_of(model), mode: setting_of(mode) }, request.now)
         }
-        Wire::Relink(request) => (Change::Relink { directory: request.relink }, request.now),
+        Wire::Relink(request) => (Change::Relink { directory: request.relink.into() }, request.now),
     }
 }
 

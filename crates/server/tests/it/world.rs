@@ -8,7 +8,9 @@ use engine::{
     AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, LocalCluster, MessagePart, Mint,
     NewOrg, NewPerson, Proof, Purpose, SignInFor, TokenRow, Trace, WallProver, Wiring, hash_of,
 };
-use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId};
+use kernel::{
+    GroundPath, MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId,
+};
 use server::{Server, ServerConfig};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -76,7 +78,7 @@ impl WallProver for Fence {
 #[derive(Debug)]
 struct Meadow;
 impl Ground for Meadow {
-    fn check(&self, directory: &str) -> Result<String, engine::GroundError> {
+    fn check(&self, directory: &str) -> Result<GroundPath, engine::GroundError> {
         assert_ne!(directory, "/panic", "as the test wants it");
         if directory.starts_with("/gone") {
             Err(engine::GroundError::Unfit("it is not there".into()))
@@ -84,17 +86,17 @@ impl Ground for Meadow {
             Ok(directory.into())
         }
     }
-    fn own(&self, session: SessionId) -> String {
-        format!("/own/{session}")
+    fn own(&self, session: SessionId) -> GroundPath {
+        format!("/own/{session}").into()
     }
-    fn look(&self, _: &str) -> Result<(), engine::NoGround> {
+    fn look(&self, _: &GroundPath) -> Result<(), engine::NoGround> {
         Ok(())
     }
     fn why_not(&self, _: &str, directory: &str) -> Option<engine::GroundError> {
         self.check(directory).err()
     }
-    fn prepare(&self, directory: &str) -> Result<String, engine::GroundError> {
-        Ok(directory.to_owned())
+    fn prepare(&self, directory: &GroundPath) -> Result<GroundPath, engine::GroundError> {
+        Ok(directory.clone())
     }
 }
 

@@ -104,9 +104,10 @@ fn speaks_of(standing: &Standing, question: &AskedQuestion, scope: &Scope) -> bo
     let is_under = |place: &str, above: &str| {
         place.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let home = scope.worktree.as_ref().map(|worktree| worktree.home.as_str());
-    let is_there =
-        |above: &String| [Some(scope.directory.as_str()), home].iter().flatten().any(|p| is_under(p, above));
+    let home = scope.worktree.as_ref().map(|worktree| worktree.home.for_readers());
+    let is_there = |above: &String| {
+        [Some(scope.directory.for_readers()), home].iter().flatten().any(|p| is_under(p, above))
+    };
     let is_about = |tool: &String| match tool.strip_suffix('*') {
         Some(beginning) => question.tool.starts_with(beginning),
         None => *tool == question.tool,

@@ -31,7 +31,8 @@ fn ran_in_its_scope(scene: &Scene<'_>, launched: &Launched, findings: &mut Findi
     let scopes = scene.told.get(&launched.session).map(|told| told.scopes.as_slice()).unwrap_or_default();
     let scope = scopes.get(launched.fence.epoch.0 as usize);
     let fits = scope.is_some_and(|scope| {
-        (&scope.directory, &scope.agent) == (&launched.directory, &launched.agent)
+        scope.directory == *launched.directory.as_str()
+            && scope.agent == launched.agent
             && (&scope.model, &scope.mode) == (&launched.model, &launched.mode)
     });
     findings.must(fits, "a turn runs in the scope of its epoch", || format!("{launched:?} in {scope:?}"));
@@ -92,7 +93,11 @@ fn ground_is_the_logs(scene: &Scene<'_>, findings: &mut Findings) {
             let Some(worktree) = &scope.worktree else { continue };
             let made = grown.worktrees.get(&(*session, worktree.name.clone()));
             let how = || format!("{} {scope:?}, but {made:?}", short(session));
-            findings.must(made == Some(&scope.directory), "the ground is as the log says", how);
+            findings.must(
+                made.is_some_and(|made| scope.directory == *made.as_str()),
+                "the ground is as the log says",
+                how,
+            );
         }
     }
 }
@@ -104,7 +109,9 @@ fn undone_is_undone(scene: &Scene<'_>, findings: &mut Findings) {
     for (session, told) in &scene.told {
         for turn in told.turns.iter().filter(|turn| turn.handed.is_some()) {
             let directory = told.scopes.get(turn.epoch.0 as usize).map(|scope| &scope.directory);
-            let Some(tree) = directory.and_then(|directory| grown.trees.get(directory)) else { continue };
+            let Some(tree) = directory.and_then(|directory| grown.trees.get(directory.for_readers())) else {
+                continue;
+            };
             let there = tree.contains(&(*session, turn.turn));
             let fits = match told.undone.get(&turn.turn) {
                 // A daemon that was replaced looked at the tree before the turn when it was already under way.

@@ -9,8 +9,8 @@ use crate::notes::short;
 use crate::town::Town;
 use engine::{CallerKey, Look, Trace, ViewError, WayInError};
 use kernel::{
-    Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, Request, SessionId, Setting, To, Turn,
-    UndoFiles,
+    Change, Epoch, Errand, ErrandKind, GroundPath, NewWorktree, Principal, Request, SessionId, Setting, To,
+    Turn, UndoFiles,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,8 @@ impl Person {
                 Change::Set { agent: agent.map(str::to_owned), model, mode }
             }
             _ => {
-                let directory = self.dice.pick(&SHARED).map_or_else(String::new, |there| (*there).to_owned());
+                let directory =
+                    self.dice.pick(&SHARED).map_or_else(GroundPath::nowhere, |there| (*there).into());
                 Change::Relink { directory }
             }
         }

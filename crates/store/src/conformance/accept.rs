@@ -4,8 +4,8 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Address, Denied, EndWhy, Epoch, Fact, Found, Grant, Grantee, Moment, Number, Principal, Right, Rights,
-    Role, Scheme, SessionId, To,
+    Address, Denied, EndWhy, Epoch, Fact, Found, Grant, Grantee, GroundPath, Moment, Number, Principal,
+    Right, Rights, Role, Scheme, SessionId, To,
 };
 
 pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture>() {
@@ -621,7 +621,7 @@ pub async fn a_session_is_made_of_what_is_theirs_to_choose<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
     let chosen = |n, agent: &str, directory: Option<&str>| {
-        let chosen = Chosen { agent: agent.into(), directory: directory.map(String::from) };
+        let chosen = Chosen { agent: agent.into(), directory: directory.map(GroundPath::from) };
         create_of("make", NewSession { chosen, ..fresh_session(n, None) })
     };
     let elsewhere = no(Rejection::Denied(Denied::DirectoryNotYours));

@@ -315,7 +315,7 @@ impl Lives {
             4 => set(None, Setting::To(format!("model-{}", self.dice.roll(3)))),
             5 => set(Some("another"), Setting::Keep),
             6 => set(Some("scripted"), Setting::Default),
-            7 => ScopeChange::Relink { directory: format!("/srv/moved/{}", self.dice.roll(3)) },
+            7 => ScopeChange::Relink { directory: format!("/srv/moved/{}", self.dice.roll(3)).into() },
             _ => ScopeChange::Back { scope: scope(), message },
         }
     }
@@ -332,7 +332,9 @@ impl Lives {
                 (kind, 0) => Return::Failed(kind),
                 (ErrandKind::Undo, _) => Return::Undone,
                 (ErrandKind::Redo, _) => Return::Redone,
-                (_, _) => Return::Entered { directory: format!("/srv/trees/{n}"), home: "/srv/work".into() },
+                (_, _) => {
+                    Return::Entered { directory: format!("/srv/trees/{n}").into(), home: "/srv/work".into() }
+                }
             };
             // Now and then it is one that nobody waits for any more.
             let number = away.errand.number - u32::from(self.dice.roll(4) == 0);

@@ -4,7 +4,7 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::people::OFFER_MS_MAX;
-use kernel::{Fact, Grant, Grantee, Moment, PersonId, Principal, RefusedWhy, Role, To};
+use kernel::{Fact, Grant, Grantee, GroundPath, Moment, PersonId, Principal, RefusedWhy, Role, To};
 
 /// Somebody of my org, to whom nothing is offered.
 fn third() -> Principal {
@@ -241,16 +241,16 @@ pub async fn an_offer_is_accepted_only_by_who_has_room_for_it_and_may_use_its_di
     assert_eq!(change(store, &me(), over(&friend())).await, "done");
     let words = |by: Principal| async move { store.disk_use(by.org, by.person).await.unwrap().words_bytes };
     let both = words(me()).await + words(friend()).await;
-    let yes = |own_directory: &str, open_max, words_bytes_max| PeopleChange::AcceptOffer {
+    let yes = |own_directory: &GroundPath, open_max, words_bytes_max| PeopleChange::AcceptOffer {
         session: ses(1),
-        within: HeirLimits { own_directory: own_directory.to_owned(), open_max, words_bytes_max },
+        within: HeirLimits { own_directory: own_directory.clone(), open_max, words_bytes_max },
     };
     let here = scope().directory;
     let before = (picture(&on).await, stands(store, &friend()).await);
     for (no, code) in [
         (yes(&here, 1, both), "too_many_open_sessions"),
         (yes(&here, 2, both - 1), "too_much_on_disk"),
-        (yes("/elsewhere", 2, both), "directory_not_yours"),
+        (yes(&"/elsewhere".into(), 2, both), "directory_not_yours"),
     ] {
         assert_eq!(change(store, &friend(), no).await, code);
         assert_eq!((picture(&on).await, stands(store, &friend()).await), before, "{code}");

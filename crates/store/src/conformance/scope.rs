@@ -23,7 +23,7 @@ fn moved(epoch: u32, scope: Scope) -> Fact {
 }
 
 fn within(name: &str) -> Scope {
-    let (directory, home) = (format!("/srv/trees/{name}/sub"), "/srv/work".to_owned());
+    let (directory, home) = (format!("/srv/trees/{name}/sub").into(), "/srv/work".into());
     Scope { directory, worktree: Some(Worktree { name: name.into(), home }), ..scope() }
 }
 
@@ -368,13 +368,13 @@ pub async fn whoever_holds_a_claim_is_known<F: Fixture>() {
     let store = on.store();
     open(store, 1).await;
     say(store, &stranger(), To::New, line(2)).await;
-    let claim = || Claim::directory("/srv/work");
+    let claim = || Claim::directory(&"/srv/work".into());
     assert_eq!(store.holder(claim()).await.unwrap(), None);
     let wants = async |n| Append { claims: vec![(claim(), 1)], ..drain(store, ses(n)).await };
     written(store, with(wants(2).await, vec![opened()])).await;
     assert_eq!(store.holder(claim()).await.unwrap(), Some((ses(2), stranger().org)));
     assert_eq!(store.append(wants(1).await).await.unwrap(), Appending::Claimed(claim()));
-    assert_eq!(store.holder(Claim::directory("/srv/wor")).await.unwrap(), None);
+    assert_eq!(store.holder(Claim::directory(&"/srv/wor".into())).await.unwrap(), None);
     let on = on.reopen().await;
     let store = on.store();
     assert_eq!(store.holder(claim()).await.unwrap(), Some((ses(2), stranger().org)));

@@ -52,7 +52,7 @@ impl PeopleTx for Contents {
         Ok(kept.map(|kept| SessionState {
             record: kept.record.clone(),
             ended: kept.projection.ended,
-            directory: kept.scope.home().to_owned(),
+            directory: kept.scope.home().clone(),
             words_bytes: kept.words_bytes,
         }))
     }

@@ -80,7 +80,7 @@ pub(super) fn fits(
     let chosen = &fresh.chosen;
     let address = fresh.bind.as_ref().map(|address| DoorAddress { address, schemes });
     let agent = chosen.agent.as_str();
-    let mut directory = chosen.directory.as_deref();
+    let mut directory = chosen.directory.as_ref();
     if fresh.origin.is_some() {
         let origin = origin.ok_or(Rejection::NotFound { what: "session" })?;
         // Whoever forks gets a shell where the origin has one, so they must have it there.

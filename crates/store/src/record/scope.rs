@@ -130,16 +130,17 @@ pub(super) enum KeptRecord {
 impl From<&Scope> for ScopeRecord {
     fn from(scope: &Scope) -> Self {
         let Scope { directory, agent, model, mode, worktree } = scope.clone();
-        let worktree = worktree.map(|Worktree { name, home }| WorktreeRecord { name, home });
-        Self { directory, agent, model, mode, worktree }
+        let worktree = worktree
+            .map(|Worktree { name, home }| WorktreeRecord { name, home: home.for_readers().to_owned() });
+        Self { directory: directory.for_readers().to_owned(), agent, model, mode, worktree }
     }
 }
 
 impl From<ScopeRecord> for Scope {
     fn from(record: ScopeRecord) -> Self {
         let ScopeRecord { directory, agent, model, mode, worktree } = record;
-        let worktree = worktree.map(|WorktreeRecord { name, home }| Worktree { name, home });
-        Self { directory, agent, model, mode, worktree }
+        let worktree = worktree.map(|WorktreeRecord { name, home }| Worktree { name, home: home.into() });
+        Self { directory: directory.into(), agent, model, mode, worktree }
     }
 }
 
@@ -231,7 +232,7 @@ impl From<&Change> for ChangeRecord {
             Change::Set { agent, model, mode } => {
                 Self::Set { agent: agent.clone(), model: model.into(), mode: mode.into() }
             }
-            Change::Relink { directory } => Self::Relink { directory: directory.clone() },
+            Change::Relink { directory } => Self::Relink { directory: directory.for_readers().to_owned() },
             Change::Back { scope, message } => Self::Back { scope: scope.into(), message: Text(*message) },
         }
     }
@@ -245,7 +246,7 @@ impl From<ChangeRecord> for Change {
             ChangeRecord::Set { agent, model, mode } => {
                 Self::Set { agent, model: model.into(), mode: mode.into() }
             }
-            ChangeRecord::Relink { directory } => Self::Relink { directory },
+            ChangeRecord::Relink { directory } => Self::Relink { directory: directory.into() },
             ChangeRecord::Back { scope, message } => Self::Back { scope: scope.into(), message: message.0 },
         }
     }

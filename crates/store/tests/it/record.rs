@@ -647,8 +647,8 @@ fn scopes() -> impl Strategy<Value = Scope> {
     let words = (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>());
     let worktree = any::<Option<(String, String)>>();
     (words, worktree).prop_map(|((directory, agent, model, mode), worktree)| {
-        let worktree = worktree.map(|(name, home)| Worktree { name, home });
-        Scope { directory, agent, model, mode, worktree }
+        let worktree = worktree.map(|(name, home): (_, String)| Worktree { name, home: home.into() });
+        Scope { directory: directory.into(), agent, model, mode, worktree }
     })
 }
 
@@ -734,7 +734,7 @@ fn varied(change: Change, scope: Scope, text: String) -> Change {
         Change::Enter(wanted) => Change::Enter(NewWorktree { name: text, ..wanted }),
         Change::Exit => Change::Exit,
         Change::Set { mode, .. } => Change::Set { agent: Some(text.clone()), model: Setting::To(text), mode },
-        Change::Relink { .. } => Change::Relink { directory: text },
+        Change::Relink { .. } => Change::Relink { directory: text.into() },
         Change::Back { message, .. } => Change::Back { scope, message },
     }
 }

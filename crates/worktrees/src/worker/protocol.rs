@@ -4,13 +4,13 @@
 //! words of ours; git's own complaints stay in the worker.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use engine::{
     EnteredTree, MergeObstacle, MergedTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles,
     TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
-use kernel::{Moment, NewWorktree, SessionId, UndoFiles};
+use kernel::{GroundPath, Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
 
 use crate::repositories::WorktreeRecords;
@@ -43,24 +43,41 @@ pub(super) enum WorkerRequest {
     GiveUp { number: u64 },
 }
 
+/// A path on the ground, as the worker is told of it: it stands there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub(super) struct PathForm(pub(super) GroundPath);
+
+impl From<String> for PathForm {
+    fn from(path: String) -> Self {
+        Self(path.into())
+    }
+}
+
+impl From<PathForm> for String {
+    fn from(form: PathForm) -> Self {
+        form.0.for_launch().to_owned()
+    }
+}
+
 /// The things that are done on a session's ground.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum GroundCall {
-    Enter { directory: String, new: WorktreeForm },
-    Fork { directory: String, new: WorktreeForm, origin: String, turn: u32 },
-    Remember { directory: String, turn: u32, is_after: bool, edits: Option<Vec<String>> },
-    Copy { directory: String },
-    Changes { directory: String, turn: u32 },
-    PreviewUndo { directory: String, turn: u32 },
-    Undo { directory: String, turn: u32, files: FilesForm },
-    Redo { directory: String, turn: u32 },
+    Enter { directory: PathForm, new: WorktreeForm },
+    Fork { directory: PathForm, new: WorktreeForm, origin: String, turn: u32 },
+    Remember { directory: PathForm, turn: u32, is_after: bool, edits: Option<Vec<String>> },
+    Copy { directory: PathForm },
+    Changes { directory: PathForm, turn: u32 },
+    PreviewUndo { directory: PathForm, turn: u32 },
+    Undo { directory: PathForm, turn: u32, files: FilesForm },
+    Redo { directory: PathForm, turn: u32 },
     Look { name: String },
     Remove { name: String },
     Restore { removed: RemovedForm },
     PreviewMerge { name: String, is_apply: bool },
     Merge { name: String, is_apply: bool },
-    Files { directory: String, count_max: usize },
+    Files { directory: PathForm, count_max: usize },
     Sweep { age_ms: u64 },
 }
 
@@ -73,7 +90,7 @@ impl GroundCall {
         homes: &[PathBuf],
     ) -> BTreeSet<PathBuf> {
         match (self, self.directory()) {
-            (_, Some(directory)) => records.around(Path::new(directory), homes),
+            (_, Some(directory)) => records.around(directory, homes),
             (
                 Self::Look { name }
                 | Self::Remove { name }
@@ -81,13 +98,13 @@ impl GroundCall {
                 | Self::Merge { name, .. },
                 None,
             ) => records.of_worktree(session, name),
-            (Self::Restore { removed }, None) => records.around(Path::new(&removed.repository), homes),
+            (Self::Restore { removed }, None) => records.around(&removed.repository.0, homes),
             (_, None) => records.all(),
         }
     }
 
     /// The session's directory, if it is about that.
-    pub(super) fn directory(&self) -> Option<&str> {
+    pub(super) fn directory(&self) -> Option<&GroundPath> {
         match self {
             Self::Enter { directory, .. }
             | Self::Fork { directory, .. }
@@ -97,7 +114,7 @@ impl GroundCall {
             | Self::PreviewUndo { directory, .. }
             | Self::Undo { directory, .. }
             | Self::Redo { directory, .. }
-            | Self::Files { directory, .. } => Some(directory),
+            | Self::Files { directory, .. } => Some(&directory.0),
             Self::Look { .. }
             | Self::Remove { .. }
             | Self::Restore { .. }
@@ -108,9 +125,9 @@ impl GroundCall {
     }
 
     /// The directory in which a turn has just ended.
-    pub(super) fn worked_in(&self) -> Option<String> {
+    pub(super) fn worked_in(&self) -> Option<GroundPath> {
         match self {
-            Self::Remember { directory, is_after: true, .. } => Some(directory.clone()),
+            Self::Remember { directory, is_after: true, .. } => Some(directory.0.clone()),
             _ => None,
         }
     }
@@ -129,7 +146,7 @@ pub(super) struct WorkerReply {
 pub(super) enum GroundAnswer {
     Entered {
         name: String,
-        directory: String,
+        directory: PathForm,
         branch: String,
         notices: Vec<String>,
     },
@@ -263,7 +280,7 @@ enum ChangeWord {
 pub(super) struct RemovedForm {
     session: String,
     name: String,
-    repository: String,
+    repository: PathForm,
     branch: String,
     reference: String,
     removed_at: u64,
@@ -271,7 +288,7 @@ pub(super) struct RemovedForm {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MergedForm {
-    into: String,
+    into: PathForm,
     branch: Option<String>,
     files: Vec<String>,
     is_cut: bool,
@@ -292,8 +309,8 @@ enum ObstacleWord {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SeenForm {
     name: String,
-    directory: String,
-    repository: String,
+    directory: PathForm,
+    repository: PathForm,
     branch: String,
     ahead: u64,
     behind: u64,
@@ -494,6 +511,7 @@ impl From<MergedTree> for MergedForm {
             .map(|(kind, files)| (word(kind), files.into_iter().take_while(|path| fits(path)).collect()));
         let files: Vec<_> = files.into_iter().take_while(|path| fits(path)).collect();
         let is_cut = is_cut || files.len() < all;
+        let into = PathForm(into);
         Self { into, branch, files, is_cut, before, safety, left_out, obstacle }
     }
 }
@@ -508,6 +526,7 @@ impl From<MergedForm> for MergedTree {
         let MergedForm { into, branch, files, is_cut, before, safety, left_out, obstacle } = form;
         let left_out = left_out.iter().map(|words| one_line(words)).collect();
         let obstacle = obstacle.map(|(word, files)| (kind(word), files));
+        let into = into.0;
         Self { into, branch, files, is_cut, before, safety, left_out, obstacle }
     }
 }
@@ -516,7 +535,7 @@ impl From<RemovedTree> for RemovedForm {
     fn from(removed: RemovedTree) -> Self {
         let RemovedTree { session, name, repository, branch, reference, removed_at } = removed;
         let (session, removed_at) = (session.to_string(), removed_at.0);
-        Self { session, name, repository, branch, reference, removed_at }
+        Self { session, name, repository: PathForm(repository), branch, reference, removed_at }
     }
 }
 
@@ -525,7 +544,7 @@ impl RemovedForm {
     pub(super) fn tree(self) -> Option<RemovedTree> {
         let Self { session, name, repository, branch, reference, removed_at } = self;
         let (session, removed_at) = (session.parse().ok()?, Moment(removed_at));
-        Some(RemovedTree { session, name, repository, branch, reference, removed_at })
+        Some(RemovedTree { session, name, repository: repository.0, branch, reference, removed_at })
     }
 }
 
@@ -536,8 +555,8 @@ impl From<TreeSeen> for SeenForm {
         let (made_at, used_at, seen_at) = (seen.made_at.0, seen.used_at.0, seen.seen_at.0);
         Self {
             name,
-            directory,
-            repository,
+            directory: PathForm(directory),
+            repository: PathForm(repository),
             branch,
             ahead,
             behind,
@@ -562,8 +581,8 @@ impl SeenForm {
         TreeSeen {
             session,
             name,
-            directory,
-            repository,
+            directory: directory.0,
+            repository: repository.0,
             branch,
             ahead,
             behind,
@@ -581,7 +600,7 @@ impl SeenForm {
 impl From<EnteredTree> for GroundAnswer {
     fn from(entered: EnteredTree) -> Self {
         let EnteredTree { name, directory, branch, notices } = entered;
-        Self::Entered { name, directory, branch, notices }
+        Self::Entered { name, directory: PathForm(directory), branch, notices }
     }
 }
 

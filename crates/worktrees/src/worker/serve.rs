@@ -125,32 +125,32 @@ async fn answer(
     let session: SessionId = session.parse().map_err(|_| nobody())?;
     let trees = trees.as_ref().map_err(Clone::clone)?;
     Ok(match call {
-        GroundCall::Enter { directory, new } => trees.enter(session, directory, new.into()).await?.into(),
+        GroundCall::Enter { directory, new } => trees.enter(session, directory.0, new.into()).await?.into(),
         GroundCall::Fork { directory, new, origin, turn } => {
             let origin = origin.parse().map_err(|_| nobody())?;
-            trees.fork(session, directory, new.into(), origin, Turn(turn)).await?.into()
+            trees.fork(session, directory.0, new.into(), origin, Turn(turn)).await?.into()
         }
         GroundCall::Remember { directory, turn, is_after, edits } => {
             let side = if is_after { Side::After } else { Side::Before };
-            let is_tracked = trees.remember(session, directory, Turn(turn), side, edits).await?;
+            let is_tracked = trees.remember(session, directory.0, Turn(turn), side, edits).await?;
             GroundAnswer::Remembered { is_tracked }
         }
         GroundCall::Copy { directory } => {
-            trees.copy(session, directory).await?;
+            trees.copy(session, directory.0).await?;
             GroundAnswer::Copied
         }
         GroundCall::Changes { directory, turn } => {
-            let changes = trees.changes(session, directory, Turn(turn)).await?;
+            let changes = trees.changes(session, directory.0, Turn(turn)).await?;
             GroundAnswer::Changes { changes: changes.map(Into::into) }
         }
         GroundCall::PreviewUndo { directory, turn } => {
-            let preview = trees.preview_undo(session, directory, Turn(turn)).await?;
+            let preview = trees.preview_undo(session, directory.0, Turn(turn)).await?;
             GroundAnswer::UndoPreview { preview: preview.into() }
         }
         GroundCall::Undo { directory, turn, files } => {
-            trees.undo(session, directory, Turn(turn), &files.into()).await?.into()
+            trees.undo(session, directory.0, Turn(turn), &files.into()).await?.into()
         }
-        GroundCall::Redo { directory, turn } => trees.redo(session, directory, Turn(turn)).await?.into(),
+        GroundCall::Redo { directory, turn } => trees.redo(session, directory.0, Turn(turn)).await?.into(),
         GroundCall::Look { name } => {
             GroundAnswer::Seen { seen: trees.look(session, name).await?.map(Into::into) }
         }
@@ -168,7 +168,7 @@ async fn answer(
         GroundCall::Merge { name, is_apply } => {
             GroundAnswer::Merged { merged: trees.merge(session, name, how_of(is_apply)).await?.into() }
         }
-        GroundCall::Files { directory, count_max } => trees.files(directory, count_max).await?.into(),
+        GroundCall::Files { directory, count_max } => trees.files(directory.0, count_max).await?.into(),
         GroundCall::Sweep { age_ms } => {
             GroundAnswer::Swept { count: trees.sweep(Duration::from_millis(age_ms)).await? }
         }

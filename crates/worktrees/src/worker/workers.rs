@@ -10,7 +10,7 @@ use engine::{
     EnteredTree, MergedTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply,
     TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
 };
-use kernel::{MergeHow, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
+use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
 use processes::wall::{SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
@@ -19,8 +19,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::protocol::{
-    ANSWER_BYTES_MAX, GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
-    one_line,
+    ANSWER_BYTES_MAX, GroundAnswer, GroundCall, PathForm, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply,
+    WorkerRequest, one_line,
 };
 use crate::repositories::WorktreeRecords;
 use crate::session_directory::SessionDirectories;
@@ -76,7 +76,7 @@ struct Shared {
     directories: SessionDirectories,
     running: Mutex<RunningWorkers>,
     /// Where something is being copied after a turn, and whether there is more by now.
-    copying: Mutex<BTreeMap<(SessionId, String), bool>>,
+    copying: Mutex<BTreeMap<(SessionId, GroundPath), bool>>,
 }
 
 /// The workers that there are, and the tasks that carry their calls.
@@ -157,7 +157,7 @@ impl Shared {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn copying(&self) -> MutexGuard<'_, BTreeMap<(SessionId, String), bool>> {
+    fn copying(&self) -> MutexGuard<'_, BTreeMap<(SessionId, GroundPath), bool>> {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,7 +174,7 @@ impl Shared {
     }
 
     /// True if something has come since it was last asked; otherwise nobody copies there any more.
-    fn is_to_be_copied(&self, key: &(SessionId, String)) -> bool {
+    fn is_to_be_copied(&self, key: &(SessionId, GroundPath)) -> bool {
         let mut copying = self.copying();
         let is_more = copying.get_mut(key).is_some_and(std::mem::take);
         if !is_more {
@@ -311,7 +311,7 @@ async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, Proc
         memory_bytes_max: Some(MEMORY_BYTES_MAX),
         processes_max: Some(PROCESSES_MAX),
         wall,
-        ..TreePlan::new(setup.exe.clone(), setup.locks.clone(), name, argv, places.own.clone())
+        ..TreePlan::new(setup.exe.clone(), setup.locks.clone(), name, argv, &*places.own.to_string_lossy())
     };
     let until = Instant::now() + BUSY_WAIT;
     let tree = loop {
@@ -337,7 +337,7 @@ fn wall_of(
         .data
         .canonicalize()
         .map_err(|why| ProcessError::Failed(format!("the data directory: {why}")))?;
-    let worktrees = data.join("worktrees");
+    let worktrees = GroundPath::from(&*data.join("worktrees").to_string_lossy());
     let of = WalledSession { session, whose, directory: &worktrees, must };
     let (own, wall) = setup.wall.around_ground(&of, &setup.locks, grounds)?;
     Ok((WorkerPlaces { data, own }, wall))
@@ -524,13 +524,13 @@ async fn give_ups(under_way: &mut BTreeMap<u64, UnderWay>) {
 }
 
 impl GroundWorkers {
-    fn is_untracked(&self, directory: &str) -> bool {
+    fn is_untracked(&self, directory: &GroundPath) -> bool {
         self.0.directories.is_untracked(directory)
     }
 
     /// Has what the session's snapshots reach copied. Neither the turn that has ended nor the next one waits for it; what does
     /// not succeed is done after the next turn.
-    fn copy_later(&self, of: OwnedSession, directory: String) {
+    fn copy_later(&self, of: OwnedSession, directory: GroundPath) {
         // While one copies, whatever comes is one more round for it.
         if self.0.copying().insert((of.session, directory.clone()), true).is_some() {
             return;
@@ -539,7 +539,9 @@ impl GroundWorkers {
         tokio::spawn(async move {
             let key = (of.session, directory.clone());
             while workers.0.is_to_be_copied(&key) {
-                let _ = workers.call(of.clone(), GroundCall::Copy { directory: directory.clone() }).await;
+                let _ = workers
+                    .call(of.clone(), GroundCall::Copy { directory: PathForm(directory.clone()) })
+                    .await;
             }
         });
     }
@@ -549,28 +551,30 @@ impl Trees for GroundWorkers {
     fn enter(
         &self,
         of: OwnedSession,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(
-            async move { entered(self.call(of, GroundCall::Enter { directory, new: new.into() }).await?) },
-        )
+        Box::pin(async move {
+            entered(
+                self.call(of, GroundCall::Enter { directory: PathForm(directory), new: new.into() }).await?,
+            )
+        })
     }
 
     fn remember(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         side: Side,
         edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
-        let (directory, turn, is_after) = (directory.to_owned(), turn.0, side == Side::After);
+        let (directory, turn, is_after) = (directory.clone(), turn.0, side == Side::After);
         Box::pin(async move {
             if self.is_untracked(&directory) {
                 return Ok(false);
             }
-            let call = GroundCall::Remember { directory: directory.clone(), turn, is_after, edits };
+            let call = GroundCall::Remember { directory: PathForm(directory.clone()), turn, is_after, edits };
             match self.call(of.clone(), call).await? {
                 GroundAnswer::Remembered { is_tracked } => {
                     if is_after && is_tracked {
@@ -586,15 +590,15 @@ impl Trees for GroundWorkers {
     fn changes(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
-        let (directory, turn) = (directory.to_owned(), turn.0);
+        let (directory, turn) = (directory.clone(), turn.0);
         Box::pin(async move {
             if self.is_untracked(&directory) {
                 return Ok(None);
             }
-            match self.call(of, GroundCall::Changes { directory, turn }).await? {
+            match self.call(of, GroundCall::Changes { directory: PathForm(directory), turn }).await? {
                 GroundAnswer::Changes { changes } => Ok(changes.map(Into::into)),
                 _ => Err(odd()),
             }
@@ -604,15 +608,15 @@ impl Trees for GroundWorkers {
     fn preview_undo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoPreview, TreesError>> {
-        let (directory, turn) = (directory.to_owned(), turn.0);
+        let (directory, turn) = (directory.clone(), turn.0);
         Box::pin(async move {
             if self.is_untracked(&directory) {
                 return Err(TreesError::Refused(UNTRACKED.to_owned()));
             }
-            match self.call(of, GroundCall::PreviewUndo { directory, turn }).await? {
+            match self.call(of, GroundCall::PreviewUndo { directory: PathForm(directory), turn }).await? {
                 GroundAnswer::UndoPreview { preview } => Ok(preview.into()),
                 _ => Err(odd()),
             }
@@ -622,33 +626,34 @@ impl Trees for GroundWorkers {
     fn undo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
         files: UndoFiles,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
-        let (directory, turn, files) = (directory.to_owned(), turn.0, files.into());
+        let (directory, turn, files) = (PathForm(directory.clone()), turn.0, files.into());
         Box::pin(async move { undone(self.call(of, GroundCall::Undo { directory, turn, files }).await?) })
     }
 
     fn redo(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
-        let (directory, turn) = (directory.to_owned(), turn.0);
+        let (directory, turn) = (PathForm(directory.clone()), turn.0);
         Box::pin(async move { undone(self.call(of, GroundCall::Redo { directory, turn }).await?) })
     }
 
     fn fork(
         &self,
         of: OwnedSession,
-        directory: String,
+        directory: GroundPath,
         new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        let (new, origin, turn) = (new.into(), origin.to_string(), turn.0);
+        let (directory, new) = (PathForm(directory), new.into());
+        let (origin, turn) = (origin.to_string(), turn.0);
         Box::pin(
             async move { entered(self.call(of, GroundCall::Fork { directory, new, origin, turn }).await?) },
         )
@@ -735,10 +740,10 @@ impl Trees for GroundWorkers {
     fn files(
         &self,
         of: OwnedSession,
-        directory: &str,
+        directory: &GroundPath,
         count_max: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
-        let directory = directory.to_owned();
+        let directory = PathForm(directory.clone());
         Box::pin(async move {
             match self.call(of, GroundCall::Files { directory, count_max }).await? {
                 GroundAnswer::Files { paths, is_cut } => Ok(TreeFiles { paths, is_cut }),
@@ -778,7 +783,7 @@ fn entered(answer: GroundAnswer) -> Result<EnteredTree, TreesError> {
     match answer {
         GroundAnswer::Entered { name, directory, branch, notices } => {
             let notices = notices.iter().map(|words| one_line(words)).collect();
-            Ok(EnteredTree { name, directory, branch, notices })
+            Ok(EnteredTree { name, directory: directory.0, branch, notices })
         }
         _ => Err(odd()),
     }

@@ -1,6 +1,5 @@
 //! A real agent on trial: wishes become directives of the stub model, weather its switches, and blows signals.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,13 +7,13 @@ use std::time::Duration;
 
 use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, StoryResult, Weather, Wish};
 use agent::{Abilities, Agent, MemoryMove, Presence, TreeName};
-use kernel::{Native, SessionId};
+use kernel::{GroundPath, Native, SessionId};
 use processes::count_marked;
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::{AgentFixture, RealAgent, eventually, leftovers};
 
 use super::table;
-use crate::bench::count_children;
+use crate::bench::{count_children, ground};
 
 /// More than any pipe or channel between an agent and us holds.
 const FLOOD_WORDS: u32 = 30_000;
@@ -157,12 +156,12 @@ impl Candidate for Real {
         self.agent.as_ref()
     }
 
-    fn directory(&self) -> PathBuf {
-        self.stage.directory()
+    fn directory(&self) -> GroundPath {
+        ground(self.stage.directory())
     }
 
-    fn elsewhere(&self) -> PathBuf {
-        self.stage.another_directory("elsewhere")
+    fn elsewhere(&self) -> GroundPath {
+        ground(self.stage.another_directory("elsewhere"))
     }
 
     fn model_used(&self) -> Option<String> {

@@ -178,7 +178,7 @@ async fn turn(agent: &ConfiguredAgent, scratch: &ScratchDir) -> Finding {
 pub(super) async fn one_turn(agent: &dyn Agent, work: &Path, text: &str, wait: Duration) -> Result<String> {
     let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
     let (session, id) = (SessionId::from_bits(uuid::Uuid::now_v7().as_u128()), MessageId::from_bits(1));
-    let launch = Launch::new(session, fence, id, work);
+    let launch = Launch::new(session, fence, id, &*work.to_string_lossy());
     let tree = launch.tree.clone();
     let said =
         tokio::time::timeout(wait, converse(agent, launch, Message { id, text: text.to_owned() })).await;

@@ -13,6 +13,7 @@ mod attacks;
 mod audited;
 mod before;
 mod caring;
+mod cut_points;
 mod flood;
 mod ground;
 mod hostile;
@@ -57,6 +58,11 @@ fn setup() -> Setup {
 /// them.
 fn count(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |value| value.parse().expect("a number"))
+}
+
+/// Says a figure that the page of the nightly run has: it reads the lines that begin so.
+fn counted(words: impl std::fmt::Display) {
+    println!("counted: {words}");
 }
 
 /// The sessions that a list shows.

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use testkit::{Homing, eventually};
 
 use crate::yard::{Cut, FIRST, Orphan, Yard, everything, git, last, until};
-use crate::{EXE, count, sessions, text};
+use crate::{EXE, count, counted, sessions, text};
 
 /// More runs of git than any operation has.
-const RUNS_MAX: usize = 80;
+pub(crate) const RUNS_MAX: usize = 160;
 
 /// Every run of git, for as long as an operation has more of them.
-fn points() -> impl Iterator<Item = (usize, Orphan)> {
+pub(crate) fn points() -> impl Iterator<Item = (usize, Orphan)> {
     let is_thorough = std::env::var_os("HOMING_CUTS").is_some();
     let ways = move |run: usize| match (is_thorough, run % 2) {
         (true, _) => vec![Orphan::Never, Orphan::GoesOn],
@@ -33,10 +33,16 @@ fn moments() -> impl Iterator<Item = Duration> {
     (0..count("HOMING_CUTS", 10)).map(|cut| Duration::from_micros(cut * 900))
 }
 
+/// Says at how many points an operation was ended. An operation that has hardly any was not done.
+pub(crate) fn kill_points_of(operation: &str, cuts: usize) {
+    counted(format_args!("kill points of {operation}: {cuts}"));
+    assert!((1..2 * RUNS_MAX).contains(&cuts), "{operation} was cut at {cuts} runs of git");
+}
+
 impl Yard {
     /// Waits until something has happened or was cut; answers whether it was, with a new server in place.
     #[track_caller]
-    fn begin_and_wait(&mut self, cut: &Cut, done: impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn begin_and_wait(&mut self, cut: &Cut, done: impl Fn(&Self) -> bool) -> bool {
         eventually("it is done or cut", || (cut.is_reached() || done(self)).then_some(()));
         let was_cut = cut.disarm();
         if was_cut {
@@ -85,7 +91,7 @@ impl Yard {
 
     /// The next turn runs where the log says, and nothing of before runs beside it.
     #[track_caller]
-    fn goes_on_in(&self, directory: &str) {
+    pub(crate) fn goes_on_in(&self, directory: &str) {
         assert_eq!(self.works_in(), directory);
         assert_eq!(self.is_whole().1, directory);
         self.homing.until_nothing_is_left();
@@ -137,7 +143,7 @@ fn entering_a_worktree_goes_on_from_every_run_of_git() {
         }
         cuts += 1;
     }
-    assert!((3..RUNS_MAX).contains(&cuts), "cut at {cuts} runs of git");
+    kill_points_of("enter", cuts);
     assert_eq!(yard.git(&["worktree", "list"]).lines().count(), cuts + 2);
     assert_eq!(yard.git(&["status", "--porcelain"]), "");
     yard.each_turn_ran_in_its_scope();
@@ -169,6 +175,7 @@ fn entering_a_worktree_goes_on_from_many_moments() {
         }
     }
     assert_eq!(yard.count("errand_failed"), 0);
+    counted(format_args!("kill points of enter, at moments: {}", moments().count()));
     yard.each_turn_ran_in_its_scope();
 }
 
@@ -240,6 +247,7 @@ fn a_change_that_takes_nothing_outside_has_happened_or_not() {
         }
     }
     println!("{happened} of {asked} changes came before the end");
+    counted(format_args!("kill points of set and relink: {asked}"));
     assert!(happened > 0, "nothing ever happened");
     let directory = text(&yard.now(), "directory");
     yard.goes_on_in(&directory);
@@ -266,6 +274,7 @@ fn leaving_a_worktree_has_happened_or_not_and_the_worktree_stays() {
             yard.homing.run(&["scope", "enter", "shed"]).expect(0);
         }
     }
+    counted(format_args!("kill points of exit: {}", moments().count()));
     yard.each_turn_ran_in_its_scope();
 }
 
@@ -335,7 +344,7 @@ fn an_undo_goes_on_from_every_run_of_git() {
         }
         cuts += 1;
     }
-    assert!((3..RUNS_MAX).contains(&cuts), "cut at {cuts} runs of git");
+    kill_points_of("undo", cuts);
     yard.git(&["fsck", "--no-dangling"]);
     yard.each_turn_ran_in_its_scope();
 }
@@ -405,7 +414,7 @@ fn a_fork_is_made_once_from_every_run_of_git() {
         }
         cuts += 1;
     }
-    assert!((3..RUNS_MAX).contains(&cuts), "cut at {cuts} runs of git");
+    kill_points_of("fork", cuts);
     assert_eq!(yard.works_in(), yard.place_text());
     yard.each_turn_ran_in_its_scope();
 }
@@ -443,7 +452,7 @@ fn a_turn_that_is_cut_at_any_run_of_git_has_ended_and_says_what_it_changed() {
         }
         cuts += 1;
     }
-    assert!((3..RUNS_MAX).contains(&cuts), "cut at {cuts} runs of git");
+    kill_points_of("turn and snapshot", cuts);
     yard.git(&["fsck", "--no-dangling"]);
 }
 
@@ -522,8 +531,8 @@ fn a_worktree_is_removed_and_restored_from_every_run_of_git_and_no_byte_is_lost(
             break;
         }
     }
-    println!("cut at {removals} runs of git while removing, at {restores} while restoring");
-    assert!((3..RUNS_MAX).contains(&removals) && (3..RUNS_MAX).contains(&restores));
+    kill_points_of("worktree rm", removals);
+    kill_points_of("worktree restore", restores);
     yard.homing.run(&["scope", "enter", "shed"]).expect(0);
     yard.goes_on_in(&directory);
     yard.git(&["fsck", "--no-dangling"]);

@@ -363,6 +363,13 @@ impl Cut {
 
     /// Ends the server at our run of git with this number, counted from now.
     pub(crate) fn arm(&self, run: usize, orphan: Orphan, server: u32) {
+        self.arm_with(run, orphan, move || {
+            assert!(Command::new("kill").args(["-9", &server.to_string()]).status().unwrap().success());
+        });
+    }
+
+    /// Ends something at our run of git with this number, counted from now.
+    pub(crate) fn arm_with(&self, run: usize, orphan: Orphan, end: impl FnOnce() + Send + 'static) {
         let place = self.place.path();
         for file in ["runs", "reached"] {
             let _ = fs::remove_file(place.join(file));
@@ -371,7 +378,7 @@ impl Cut {
         let watcher = std::thread::spawn(move || {
             let is_reached = fs::read_to_string(tell).unwrap() == "reached\n";
             if is_reached {
-                assert!(Command::new("kill").args(["-9", &server.to_string()]).status().unwrap().success());
+                end();
             }
             is_reached
         });

@@ -61,7 +61,7 @@ impl From<PathForm> for String {
 }
 
 /// The things that are done on a session's ground.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum GroundCall {
     Enter { directory: PathForm, new: WorktreeForm },
@@ -202,7 +202,7 @@ enum RefusalKind {
     Failed,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct WorktreeForm {
     name: String,
     base: Option<String>,
@@ -210,7 +210,7 @@ pub(super) struct WorktreeForm {
 }
 
 /// The files that an undo is about.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FilesForm {
     Certain,
@@ -276,7 +276,7 @@ enum ChangeWord {
     Renamed,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RemovedForm {
     session: String,
     name: String,

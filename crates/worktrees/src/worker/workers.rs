@@ -32,6 +32,9 @@ const REST: Duration = Duration::from_secs(10);
 const RESTING_MAX: usize = 8;
 /// The longest that one call may take. Git has a bound of its own, which is shorter.
 const CALL_WAIT: Duration = Duration::from_secs(330);
+/// Workers that are tried for one call. One that was ended from outside says nothing about the next; one that the call itself ends
+/// would end for ever.
+const CALL_TRIES_MAX: usize = 2;
 /// The longest that a worker may take to say that it has given a call up. Then it is ended.
 const GIVE_UP_WAIT: Duration = Duration::from_secs(5);
 /// The longest that the tree of the session's last worker may take to be gone.
@@ -117,27 +120,41 @@ impl GroundWorkers {
         Self(Arc::new(Shared { setup, records, directories, running, copying }))
     }
 
-    /// Has it done on the ground of that session.
+    /// Has it done on the ground of that session. What a worker had begun that was ended meanwhile is gone on with by the next one:
+    /// nothing stays between because nobody asks again.
     async fn call(&self, of: OwnedSession, call: GroundCall) -> Result<GroundAnswer, TreesError> {
-        let (waits, answer) = oneshot::channel();
         let key = self.0.key(of, &call)?;
+        let tries = async {
+            for _ in 0..CALL_TRIES_MAX {
+                if let Some(answer) = self.call_one(&key, call.clone()).await {
+                    return answer;
+                }
+            }
+            Err(ended())
+        };
+        tokio::time::timeout(CALL_WAIT, tries).await.unwrap_or_else(|_| {
+            let seconds = CALL_WAIT.as_secs();
+            Err(TreesError::Failed(format!("nothing was heard of it for {seconds} seconds")))
+        })
+    }
+
+    /// The answer of one worker; none if it has ended before it gave one.
+    async fn call_one(&self, key: &WorkerKey, call: GroundCall) -> Option<Result<GroundAnswer, TreesError>> {
+        let (waits, answer) = oneshot::channel();
         let mut calling = Calling { call, waits };
         loop {
-            match self.0.worker(key.clone())?.try_send(calling) {
+            let worker = match self.0.worker(key.clone()) {
+                Ok(worker) => worker,
+                Err(why) => return Some(Err(why)),
+            };
+            match worker.try_send(calling) {
                 Ok(()) => break,
                 // It has just gone to rest for good: the next one is started.
                 Err(TrySendError::Closed(again)) => calling = again,
-                Err(TrySendError::Full(_)) => return Err(TreesError::Busy(CROWDED.to_owned())),
+                Err(TrySendError::Full(_)) => return Some(Err(TreesError::Busy(CROWDED.to_owned()))),
             }
         }
-        match tokio::time::timeout(CALL_WAIT, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(ended()),
-            Err(_) => {
-                let seconds = CALL_WAIT.as_secs();
-                Err(TreesError::Failed(format!("nothing was heard of it for {seconds} seconds")))
-            }
-        }
+        answer.await.ok()
     }
 }
 
@@ -280,7 +297,7 @@ async fn run_worker(
             }
         }
     }
-    // Whoever came while it was ending is told to ask again.
+    // Whoever came while it was ending asks the next one.
     while waiting.recv().await.is_some() {}
     if let Some(shared) = shared.upgrade() {
         shared.forget(&key, &waiting);
@@ -474,11 +491,11 @@ impl Line {
         given_up.min().unwrap_or_else(|| Instant::now() + CALL_WAIT)
     }
 
-    /// Ends the worker, and answers whoever still waits.
+    /// Ends the worker. Whoever still waits is told why, or asks the next one.
     async fn end(mut self) {
         let why = self.why();
         for (_, call) in std::mem::take(&mut self.under_way) {
-            if let UnderWay::Waited(waits) = call {
+            if let (UnderWay::Waited(waits), Some(why)) = (call, &why) {
                 let _ = waits.send(Err(why.clone()));
             }
         }
@@ -489,18 +506,17 @@ impl Line {
         }
     }
 
-    fn why(&self) -> TreesError {
-        match self.exit.and_then(|exit| exit.limit) {
-            Some(ResourceLimit::Memory) => TreesError::Refused(format!(
+    /// The reason for which the next worker would end as well.
+    fn why(&self) -> Option<TreesError> {
+        let words = match self.exit.and_then(|exit| exit.limit)? {
+            ResourceLimit::Memory => format!(
                 "looking at this directory takes more than {} MB of memory: something in it, or in its repository, is \
                  larger than it should be",
                 MEMORY_BYTES_MAX >> 20
-            )),
-            Some(ResourceLimit::Processes) => {
-                TreesError::Refused("looking at this directory takes too many processes".to_owned())
-            }
-            None => ended(),
-        }
+            ),
+            ResourceLimit::Processes => "looking at this directory takes too many processes".to_owned(),
+        };
+        Some(TreesError::Refused(words))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::JoinHandle;
@@ -18,12 +19,22 @@ pub struct Setup {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     config: Option<String>,
+    is_ordinary: bool,
 }
+
+/// The user and group that nobody has, and everybody knows.
+const NOBODY: u32 = 65_534;
 
 impl Setup {
     /// `exe` is the binary: `env!("CARGO_BIN_EXE_homing")`, or another build of it.
     pub fn new(exe: impl Into<PathBuf>) -> Self {
-        Self { exe: exe.into(), arguments: Vec::new(), variables: Vec::new(), config: None }
+        Self {
+            exe: exe.into(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            config: None,
+            is_ordinary: false,
+        }
     }
 
     /// With one more argument for `serve`.
@@ -47,6 +58,13 @@ impl Setup {
         self
     }
 
+    /// As a user with no rights of their own, if the test is root; otherwise the test's user is one.
+    #[must_use]
+    pub fn ordinary(mut self) -> Self {
+        self.is_ordinary = rustix::process::geteuid().is_root();
+        self
+    }
+
     /// Starts it in a fresh directory.
     #[track_caller]
     pub fn start(self) -> Homing {
@@ -58,6 +76,12 @@ impl Setup {
         if let Some(config) = homing.setup.config.clone() {
             fs::create_dir_all(homing.data()).expect("a data directory");
             fs::write(homing.data().join("homing.toml"), config).expect("a config file");
+        }
+        if homing.setup.is_ordinary {
+            // Where the binary is need not be open to everybody.
+            let exe = homing.root().join("homing");
+            fs::copy(&homing.setup.exe, &exe).expect("a copy of the binary");
+            homing.setup.exe = exe;
         }
         homing.restart();
         homing
@@ -117,6 +141,7 @@ impl Homing {
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill9();
+        self.give_away();
         let mut command = self.command();
         command.args(["serve", "--listen", &self.port.address().to_string()]).args(&self.setup.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -210,9 +235,22 @@ impl Homing {
         self.root.path().join("home")
     }
 
+    /// Gives everything below its directory to the user that it runs as, if that is another one. What the test makes later is the
+    /// test's until then.
+    pub fn give_away(&self) {
+        if self.setup.is_ordinary {
+            let owner = format!("{NOBODY}:{NOBODY}");
+            let given = Command::new("chown").args(["-R", "-h", &owner]).arg(self.root()).status();
+            assert!(given.expect("there is chown").success(), "it can be given away");
+        }
+    }
+
     /// The binary with nothing of the environment that could point it elsewhere.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.setup.exe);
+        if self.setup.is_ordinary {
+            command.uid(NOBODY).gid(NOBODY);
+        }
         for name in [
             "HOMING_URL",
             "HOMING_TOKEN",

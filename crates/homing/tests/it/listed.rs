@@ -99,6 +99,70 @@ fn what_the_configuration_allows_is_in_the_list_and_another_layout_has_none() {
     }
 }
 
+/// A server that is not root makes the same list: of namespaces that everybody may make.
+#[test]
+fn the_server_of_an_ordinary_user_lists_too() {
+    let homing = setup().ordinary().start();
+    let [own, other, _] = projects(&homing);
+    git(&own, &["init", "-q", "-b", "main"]);
+    git(&own, &["add", "."]);
+    git(&own, &["commit", "-q", "-m", "first"]);
+    homing.give_away();
+    let look = format!(
+        "id -u; grep CapEff /proc/self/status; cat file {0}/file; ls {0}; echo x >> file",
+        other.display()
+    );
+    let said = shell(&homing, &own, &look);
+    assert!(said.contains("canary-7d20b4 own") && said.contains("canary-7d20b4 other"), "alone: {said}");
+    become_a_team(&homing);
+    let said = shell(&homing, &own, &look);
+    assert!(said.contains("canary-7d20b4 own") && !said.contains("canary-7d20b4 other"), "{said}");
+    assert!(!said.starts_with("0\n") && said.contains("CapEff:\t0000000000000000"), "{said}");
+    let to = json!({ "new": { "directory": &own } });
+    let first = homing.http().send(&to, "!run echo work > work.txt");
+    homing.http().until_final(&text(&first, "id"));
+    let path = format!("/api/v1/sessions/{}/changes?turn=1", text(&first, "session"));
+    let changes = homing.http().get(&path).expect(200);
+    assert_eq!((&changes["known"], &changes["files"][0]["path"]), (&json!(true), &json!("work.txt")));
+    let proved = homing.run(&["doctor"]);
+    assert!(proved.out.contains("proved: agents cannot reach"), "{}", proved.out);
+}
+
+/// The commands with which agents bring their own sandbox along: whatever is installed of them is tried.
+const SANDBOXES: &[(&str, &str)] = &[
+    (
+        "unshare",
+        "unshare -Urmn sh -c 'mount -t tmpfs x $PWD && cd $PWD && echo inside && touch made && echo closed'",
+    ),
+    (
+        "bwrap",
+        "bwrap --ro-bind / / --dev /dev --unshare-all --die-with-parent sh -c 'echo inside; touch made 2>/dev/null || echo closed'",
+    ),
+];
+
+/// Landlock on files would forbid them; the wall has it for signals and sockets only.
+#[test]
+fn an_agents_own_sandbox_works_behind_either_layout() {
+    for homing in [setup().start(), setup().ordinary().start()] {
+        let [own, _, _] = projects(&homing);
+        homing.give_away();
+        let try_all = |layout: &str| {
+            for (program, command) in SANDBOXES {
+                let said = shell(&homing, &own, &format!("command -v {program} || echo absent; {command}"));
+                if said.contains("absent") {
+                    println!("{program} is not installed here");
+                    continue;
+                }
+                assert!(said.contains("inside\nclosed"), "{layout}, {program}: {said}");
+                assert!(!own.join("made").exists(), "{layout}, {program}: {said}");
+            }
+        };
+        try_all("hide");
+        become_a_team(&homing);
+        try_all("list");
+    }
+}
+
 /// Everything that is done with a worktree, with an agent and a ground worker that see what is listed.
 #[test]
 fn a_worktree_lives_behind_a_list() {

@@ -1,12 +1,13 @@
 //! The whole product with real agents in front of the stub model: the same stories for each of them.
 //!
-//! `remember` is who knows what, `die` is who may be killed, `fail` is what a model server may do, `ask` is questions. The stories are
-//! written once and told of every agent, so an agent that needs an exception says so here.
+//! `remember` is who knows what, `die` is who may be killed, `fail` is what a model server may do, `ask` is questions, `sandbox` is what
+//! codex brings along. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
 
 mod ask;
 mod die;
 mod fail;
 mod remember;
+mod sandbox;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -76,7 +76,7 @@ pub(crate) fn nextest(root: &Path, profile: &str) -> Result<Command> {
 
 /// Runs it, and counts the tests by the report it writes.
 pub(crate) fn counted(root: &Path, profile: &str, mut nextest: Command) -> Result<Tally> {
-    let report = target(root).join("nextest").join(profile).join("junit.xml");
+    let report = report(root, profile);
     // A report of an earlier run must not be taken for this one's.
     if report.exists() {
         std::fs::remove_file(&report)?;
@@ -93,6 +93,11 @@ pub(crate) fn counted(root: &Path, profile: &str, mut nextest: Command) -> Resul
         Err(error) if tally.failed == 0 => Err(error),
         _ => Ok(tally),
     }
+}
+
+/// The report of a run of the test runner.
+pub(crate) fn report(root: &Path, profile: &str) -> PathBuf {
+    target(root).join("nextest").join(profile).join("junit.xml")
 }
 
 /// On somebody else's machine, where there is noise, a test may fail once. Here it may not.

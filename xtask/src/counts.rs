@@ -103,6 +103,8 @@ pub(crate) const COUNTS: &[Count] = &[
 pub(crate) const NIGHTLY_SEEDS: u64 = 20_000;
 /// Kills of the server in its soak.
 pub(crate) const NIGHTLY_KILLS: u32 = 300;
+/// The fewest points at which something is ended while it changes a repository, or would.
+pub(crate) const NIGHTLY_KILL_POINTS_MIN: u64 = 300;
 /// Deaths in the midst of turns.
 pub(crate) const NIGHTLY_ORPHAN_ROUNDS: u32 = 100;
 /// The number of times each figure is measured.

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Chore::Soak(args) => soak::soak(&args, &root()).map(drop),
         Chore::Orphans(args) => orphans::orphans(&args, &root()).map(drop),
         Chore::Sim(args) => sim::sim(&args, &root()).map(drop),
-        Chore::MutatePeople(args) => mutate::mutate_people(&args, &root()),
+        Chore::MutatePeople(args) => mutate::mutate_people(&args, &root()).map(drop),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,7 +15,7 @@ use clap::Args;
 ///
 /// Prints a line per rule: how many promises failed, and their names. A rule that no promise notices fails the chore, and so
 /// does one that one store notices by other promises than the other.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct MutateArgs {
     /// Only the rules whose name contains this
     #[arg(long)]
@@ -418,7 +418,13 @@ const BREAKS: &[Break] = &[
 const STORES: [(&str, &str); 2] = [("homing-store", "memory::"), ("homing-store-sqlite", "conformance::")];
 
 /// Breaks each rule, and says which promises failed.
-pub(crate) fn mutate_people(args: &MutateArgs, root: &Path) -> Result<()> {
+/// The number of rules that can be broken.
+pub(crate) fn rules() -> usize {
+    BREAKS.len()
+}
+
+/// Breaks each rule; answers the closing line.
+pub(crate) fn mutate_people(args: &MutateArgs, root: &Path) -> Result<String> {
     let copy = copy_of(root)?;
     let wanted = |one: &&Break| args.only.as_ref().is_none_or(|only| one.rule.contains(only.as_str()));
     ensure!(failed_promises(&copy)?.iter().all(BTreeSet::is_empty), "the suites fail without any break");
@@ -443,9 +449,10 @@ pub(crate) fn mutate_people(args: &MutateArgs, root: &Path) -> Result<()> {
             wrong.push(one.rule);
         }
     }
-    println!("{tried} rules broken, {} not noticed alike", wrong.len());
+    let said = format!("{tried} rules broken, {} not noticed alike", wrong.len());
+    println!("{said}");
     ensure!(wrong.is_empty(), "not noticed, or not by the same promises: {}", wrong.join("; "));
-    Ok(())
+    Ok(said)
 }
 
 fn names(failed: &[BTreeSet<String>]) -> String {

@@ -4,17 +4,19 @@
 //! page is docs/nightly.md, made by `page`; a run of some parts only replaces their lines in it.
 
 mod page;
+mod told;
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::bench::{self, BenchArgs, figure};
 use crate::checks;
 use crate::counts::{
-    COUNTS, NIGHTLY_BENCH_ROUNDS, NIGHTLY_KILLS, NIGHTLY_ORPHAN_ROUNDS, NIGHTLY_REQUESTS, NIGHTLY_SEEDS,
-    Scale,
+    COUNTS, NIGHTLY_BENCH_ROUNDS, NIGHTLY_KILL_POINTS_MIN, NIGHTLY_KILLS, NIGHTLY_ORPHAN_ROUNDS,
+    NIGHTLY_REQUESTS, NIGHTLY_SEEDS, Scale,
 };
+use crate::mutate::{self, MutateArgs};
 use crate::orphans::{self, OrphansArgs};
 use crate::sim::{self, SimArgs};
 use crate::soak::{self, SoakArgs};
@@ -23,8 +25,8 @@ use crate::steps::{self, CheckStep, Report, Tally};
 /// Run everything in full, for hours, and write docs/nightly.md
 ///
 /// All tests with the counts of the night, 20,000 seeds of the simulation, 300 kills of the server, 100 deaths in the
-/// midst of turns, ten thousand requests made from the contract, every story of every real agent, and the bench. Goes on
-/// after a part that failed.
+/// midst of turns, ten thousand requests made from the contract, every story of every real agent, every rule about people
+/// broken, and the bench. Goes on after a part that failed.
 #[derive(clap::Args)]
 pub(crate) struct NightlyArgs {
     /// Run only these parts, in the order of the list (names as on the page); the page keeps the others' lines
@@ -38,10 +40,11 @@ const PARTS: &[CheckStep] = &[
     CheckStep { name: "tidy", run: checks::look },
     CheckStep { name: "deny", run: checks::deny },
     CheckStep { name: "build", run: checks::build },
-    CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Nightly) },
+    CheckStep { name: "tests", run: test },
     CheckStep { name: "doc tests", run: checks::doc_tests },
     CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &NIGHTLY_REQUESTS) },
     CheckStep { name: "agents", run: |root| checks::agents(root, "agents-all") },
+    CheckStep { name: "mutate-people", run: break_rules },
     CheckStep { name: "sim", run: simulate },
     CheckStep { name: "soak", run: kill },
     CheckStep { name: "orphans", run: die },
@@ -54,10 +57,12 @@ fn how_much(part: &str) -> String {
     match part {
         "tests" => {
             let more = COUNTS.iter().map(|count| format!("{} {}", number(count.nightly), count.what));
-            format!("all; {}", more.collect::<Vec<_>>().join(", "))
+            let more = more.collect::<Vec<_>>().join(", ");
+            format!("all; {more}, at least {NIGHTLY_KILL_POINTS_MIN} kill points")
         }
         "http fuzz" => format!("at least {} requests", number(NIGHTLY_REQUESTS.min)),
         "agents" => "every story of every agent, beside the table in [agents.md](agents.md)".to_owned(),
+        "mutate-people" => format!("each of {} rules broken", mutate::rules()),
         "sim" => format!("{} seeds, and every planted bug", number(NIGHTLY_SEEDS)),
         "soak" => format!("{NIGHTLY_KILLS} kills"),
         "orphans" => format!("{NIGHTLY_ORPHAN_ROUNDS} deaths"),
@@ -77,6 +82,24 @@ pub(crate) fn nightly(args: &NightlyArgs, root: &Path) -> Result<()> {
     }
     println!("\n{}", page::read(root));
     steps::finish(&report)
+}
+
+/// Every test, with what they say of themselves on the page. Too few kill points are a failure: an operation was not done.
+fn test(root: &Path) -> Result<Tally> {
+    let tally = checks::tests(root, Scale::Nightly)?;
+    let told = told::read(&checks::report(root, "all"))?;
+    let points = told.kill_points();
+    ensure!(
+        tally.failed > 0 || points >= NIGHTLY_KILL_POINTS_MIN,
+        "{points} kill points, not {NIGHTLY_KILL_POINTS_MIN}: {}",
+        told.words()
+    );
+    Ok(Tally { said: told.words(), ..tally })
+}
+
+fn break_rules(root: &Path) -> Result<Tally> {
+    let said = mutate::mutate_people(&MutateArgs::default(), root)?;
+    Ok(Tally { said, ..Tally::default() })
 }
 
 fn simulate(root: &Path) -> Result<Tally> {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Homing, Http, eventually_within};
 
-use crate::{count, kill, text};
+use crate::{count, counted, kill, text};
 
 /// The longest that one thing may take in a repository of 100,000 files, on a machine that has other things to do.
 const LONG: Duration = Duration::from_secs(240);
@@ -272,6 +272,8 @@ fn every_shape_of_a_repository_is_as_before_when_everything_was_done_with_it() {
             let _ = writeln!(wrong, "{}: {finding}", shape.name);
         }
     }
+    let files = count("HOMING_SHAPE_FILES", 1_000);
+    counted(format_args!("{wanted} of {} shapes, the largest with {files} files", SHAPES.len()));
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 

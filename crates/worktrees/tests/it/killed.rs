@@ -8,7 +8,7 @@ use homing_worktrees::git::{EnteredWorktree, Git, GitError, Snapshot, SnapshotMo
 use kernel::UndoFiles;
 
 use super::undoing::work;
-use super::{Yard, difference, everything, named, our_git, plain, snapshot_name, write};
+use super::{Yard, cut_at, difference, everything, named, our_git, plain, snapshot_name, write};
 
 /// More steps than any operation has.
 const STEPS_MAX: usize = 60;
@@ -50,6 +50,7 @@ async fn entering_goes_on_from_every_step() {
         match stopped {
             Err(GitError::Stopped(_)) => assert!(seen.iter().all(|each| each.is_missing), "{seen:?}"),
             Ok(_) => {
+                cut_at("enter", step - 1);
                 assert!(step > 8, "only {step} steps");
                 return;
             }
@@ -107,6 +108,7 @@ async fn removing_and_restoring_go_on_from_every_step() {
         assert_eq!(difference(&files, &everything(&root)), [""; 0], "{step}");
         assert_eq!(plain(&root, &["ls-files", "-s"]), index, "{step}");
         if !removes && !restores {
+            cut_at("worktree rm and restore", step - 1);
             return;
         }
     }
@@ -153,7 +155,7 @@ async fn an_undo_goes_on_from_every_step() {
         assert_eq!(difference(&changed, &everything(&yard.repository)), [""; 0], "taken back, {step}");
         match stopped {
             Err(UndoError::Trouble(GitError::Stopped(_))) => {}
-            Ok(_) => return,
+            Ok(_) => return cut_at("undo", step - 1),
             Err(why) => panic!("{why}"),
         }
     }
@@ -177,7 +179,7 @@ async fn taking_an_undo_back_goes_on_from_every_step() {
         assert_eq!(difference(&changed, &everything(&yard.repository)), [""; 0], "{step}");
         match stopped {
             Err(UndoError::Trouble(GitError::Stopped(_))) => {}
-            Ok(_) => return,
+            Ok(_) => return cut_at("redo", step - 1),
             Err(why) => panic!("{why}"),
         }
     }

@@ -120,6 +120,11 @@ fn our_git_with(place: &Path, program: &Path, limits: GitLimits) -> Git {
     Git::new(program, places, limits).unwrap()
 }
 
+/// Says at how many of its steps an operation was cut short, for the page of the nightly run.
+fn cut_at(operation: &str, steps: usize) {
+    println!("counted: {operation} cut short at each of {steps} steps");
+}
+
 fn named(name: &str) -> WorktreeName {
     name.parse().unwrap()
 }

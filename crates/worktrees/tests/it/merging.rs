@@ -10,7 +10,7 @@ use kernel::{MergeHow, SessionId};
 
 use super::cycles::count;
 use super::killed::dying_git;
-use super::{Everything, Yard, difference, everything, named, plain, plain_command, write};
+use super::{Everything, Yard, cut_at, difference, everything, named, plain, plain_command, write};
 
 /// More steps than a merge has.
 const STEPS_MAX: usize = 60;
@@ -336,7 +336,7 @@ async fn goes_on_from_every_step(how: MergeHow) {
         again.ends(&format!("at {step}")).await;
         match stopped {
             Err(MergeError::Trouble(GitError::Stopped(_))) => {}
-            Ok(_) => return,
+            Ok(_) => return cut_at(&format!("{how:?}"), step - 1),
             Err(why) => panic!("{why}"),
         }
     }

@@ -189,6 +189,7 @@ async fn a_copy_that_is_cut_anywhere_is_made_by_the_next() {
         match stopped {
             Err(GitError::Stopped(_)) => {}
             Ok(()) => {
+                super::cut_at("copy", step - 1);
                 assert!(step > 3, "only {step} steps");
                 return;
             }
@@ -391,7 +392,7 @@ async fn no_snapshot_is_lost_beside_a_person_who_tidies_up_all_the_time() {
         all.push((before, after));
     }
     is_over.store(true, std::sync::atomic::Ordering::SeqCst);
-    println!("{turns} turns beside {} rounds of tidying up", tidying.join().unwrap());
+    println!("counted: {turns} turns beside {} rounds of tidying up", tidying.join().unwrap());
     tried(&repository, &["reflog", "expire", "--expire=now", "--all"]);
     tried(&repository, &["gc", "--quiet", "--prune=now"]);
     for (before, after) in &all {

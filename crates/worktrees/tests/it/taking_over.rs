@@ -5,7 +5,7 @@ use std::fs;
 use homing_worktrees::git::{GitError, Snapshot, SnapshotMoment, SnapshotName};
 use kernel::SessionId;
 
-use super::{Yard, plain, snapshot_name, write};
+use super::{Yard, cut_at, plain, snapshot_name, write};
 
 /// More steps than it has.
 const STEPS_MAX: usize = 20;
@@ -91,6 +91,7 @@ async fn cut_anywhere_a_snapshot_is_in_one_place_or_in_both() {
         match stopped {
             Err(GitError::Stopped(_)) => {}
             Ok(()) => {
+                cut_at("take-over of old refs", step - 1);
                 assert!(step > 4, "only {step} steps");
                 return;
             }

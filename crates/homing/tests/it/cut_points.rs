@@ -16,8 +16,8 @@ use crate::text;
 use crate::yard::{Cut, Orphan, Yard, everything, git};
 
 /// Runs of git between two that the test command ends something at: of what has some twenty, and of what has some eighty.
-const STRIDE: usize = 7;
-const LONG_STRIDE: usize = 25;
+const STRIDE: usize = 11;
+const LONG_STRIDE: usize = 40;
 
 /// The runs of git at which something is ended.
 fn some_points(stride: usize) -> impl Iterator<Item = (usize, Orphan)> {
@@ -252,8 +252,9 @@ fn worker_of(server: u32) -> Option<u32> {
     };
     let all = fs::read_dir("/proc").unwrap().flatten();
     let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // The last one: whatever else is called so is above it.
-    all.filter(|pid| is_worker(*pid) && is_below(*pid)).max()
+    // Below it another one is called so for a moment, which is about to be git.
+    let is_first = |pid: u32| is_worker(pid) && !parent(pid).is_some_and(is_worker);
+    all.filter(|pid| is_first(*pid) && is_below(*pid)).max()
 }
 
 fn end_worker(server: u32) {

@@ -261,7 +261,7 @@ impl Git {
             add.durable(true).out().await?;
         }
         let tree = self.stored(shadow, "write-tree").index(&index).durable(true).text().await?;
-        let work = self.commit(shadow, &tree, &[tip.to_owned()], "work\n", true).await?;
+        let work = self.commit(shadow, &tree, &[tip.to_owned()], "work\n", true)?;
         Ok((work, left_out))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
-//! snapshots are in), then what is done with it: `enter` with `again` and `lfs`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
+//! snapshots are in) with `objects` (commits, written by ourselves), then what is done with it: `enter` with `again` and `lfs`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
 //! `unversioned` and `stamps`, `restore` with `bring`, `merge` with `merge_files`, `list`, `files`, `collect`, `backup`. `running` knows which runs of git live, `stuck`
 //! which wait in vain, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
@@ -30,6 +30,7 @@ mod merge;
 mod merge_files;
 mod names;
 mod note;
+mod objects;
 mod record;
 mod redo;
 mod remove;
@@ -73,6 +74,7 @@ pub use take_over::LeftInRepository;
 pub use undo::{UndoKind, UndoLook, Undone};
 pub use unseen::{UnseenPart, UnseenReason};
 
+use objects::RecentCommits;
 use repository::Repository;
 use run::GitRunner;
 use running::RunningGits;
@@ -135,6 +137,7 @@ pub struct Git {
     bounds: GitLimits,
     /// Whose own ignore file counts.
     person: Option<PersonHome>,
+    recent: RecentCommits,
     /// For tests: at which step to stop, as if killed there. Zero: never.
     stop_at: Arc<AtomicUsize>,
 }
@@ -160,7 +163,8 @@ impl Git {
             output_bytes_max: bounds.output_bytes_max,
             runs: RunningGits::at(places.own.join("runs")),
         };
-        Ok(Self { runner, places, bounds, person: None, stop_at: Arc::new(AtomicUsize::new(0)) })
+        let (recent, stop_at) = (RecentCommits::default(), Arc::new(AtomicUsize::new(0)));
+        Ok(Self { runner, places, bounds, person: None, recent, stop_at })
     }
 
     /// The root of the repository's working tree around a directory, if there is one.

@@ -18,12 +18,13 @@ use serde::{Deserialize, Serialize};
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::names::{SnapshotName, check_hidden, is_object_id};
+use super::objects::{SeenCommit, commit_text, write_commit};
 use super::repository::{Repository, bytes_path, read_own};
 use super::run::GitCall;
 use super::shadow::{ShadowRepository, copy_index, copy_whole_index, write_note};
 use super::store::SnapshotStore;
 use super::unseen::{UnseenPart, UnseenReason, bounded};
-use super::{Git, blocking};
+use super::{Git, blocking, now_ms};
 
 /// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
 const APART_MAX: usize = 10_000;
@@ -68,7 +69,7 @@ pub(super) struct SnapshotTrees {
 }
 
 /// The header that a snapshot's commit has of itself.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SnapshotHeader {
     pub(super) head: Option<String>,
     pub(super) branch: Option<String>,
@@ -193,6 +194,24 @@ impl Git {
         }
     }
 
+    /// The same, for who asks what a turn has changed that has just ended: one that was made or read here a moment ago is not
+    /// looked at again.
+    pub async fn find_recent(
+        &self,
+        directory: &Path,
+        name: &SnapshotName,
+    ) -> Result<Option<Snapshot>, GitError> {
+        let Some(repository) = self.around(directory)? else { return Ok(None) };
+        let reference = name.reference();
+        let commit = self.store(&repository)?.read(&reference);
+        match commit.and_then(|commit| Some((self.recent.find(&commit)?.tree.clone(), commit))) {
+            Some((tree, commit)) => {
+                Ok(Some(Snapshot { repository: repository.common, reference, commit, tree }))
+            }
+            None => self.find(directory, name).await,
+        }
+    }
+
     pub(super) async fn snapshot_at(
         &self,
         repository: &Repository,
@@ -248,11 +267,11 @@ impl Git {
             && staged.tree() != tree
             && Some(staged.tree()) != head_tree.as_deref()
         {
-            parents.push(self.commit(shadow, staged.tree(), &[], "staged\n", beside.is_durable).await?);
+            parents.push(self.commit(shadow, staged.tree(), &[], "staged\n", beside.is_durable)?);
         }
         parents.extend(told.kept.iter().cloned());
         parents.extend(told.commits.iter().cloned());
-        let commit = self.commit(shadow, &tree, &parents, &told.write(name), beside.is_durable).await?;
+        let commit = self.commit(shadow, &tree, &parents, &told.write(name), beside.is_durable)?;
         self.step()?;
         let reference = self.point(shadow, name, &commit, beside.is_durable).await?;
         self.step()?;
@@ -459,7 +478,8 @@ impl Git {
         Ok(Staged::Stages(write.text().await?))
     }
 
-    pub(super) async fn commit(
+    /// Writes a commit into our store.
+    pub(super) fn commit(
         &self,
         shadow: &ShadowRepository,
         tree: &str,
@@ -467,11 +487,10 @@ impl Git {
         message: &str,
         is_durable: bool,
     ) -> Result<String, GitError> {
-        let mut call = self.raw(shadow, "commit-tree").word(tree);
-        for parent in parents {
-            call = call.words(["-p", parent]);
-        }
-        call.say(message.as_bytes().to_vec()).durable(is_durable).text().await
+        let text = commit_text(tree, parents, message, now_ms() / 1_000);
+        let commit = write_commit(&shadow.store.dir.join("objects"), &text, tree, is_durable)?;
+        self.recent.note(SeenCommit::read(&commit, &text));
+        Ok(commit)
     }
 
     /// Points the hidden ref at a commit, and says which ref that is.
@@ -526,8 +545,18 @@ impl Git {
     }
 
     pub(super) async fn header(&self, cat_file: GitCall, commit: &str) -> Result<SnapshotHeader, GitError> {
+        if let Some(seen) = self.recent.find(commit) {
+            return Ok(seen.header.clone());
+        }
         let text = cat_file.words(["commit", commit]).text().await?;
-        Ok(SnapshotHeader::read(&text))
+        Ok(self.recent.note(SeenCommit::read(commit, &text)).header.clone())
+    }
+}
+
+impl SeenCommit {
+    fn read(commit: &str, text: &str) -> Self {
+        let tree = text.lines().next().and_then(|line| line.strip_prefix("tree ")).unwrap_or_default();
+        Self { commit: commit.to_owned(), tree: tree.to_owned(), header: SnapshotHeader::read(text) }
     }
 }
 

@@ -130,7 +130,7 @@ impl Git {
             .map(|(mark, id)| format!("100644 blob {id}\t{}\n", if mark == "1" { LIST } else { mark }))
             .collect();
         let tree = self.raw_alone(shadow, "mktree").durable(true).say(tree.into_bytes()).text().await?;
-        self.commit(shadow, &tree, &[], "kept\n", true).await
+        self.commit(shadow, &tree, &[], "kept\n", true)
     }
 
     /// Gives back what was kept. What stands there already is replaced.

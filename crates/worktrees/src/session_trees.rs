@@ -321,8 +321,10 @@ impl GitTrees {
         if self.git.root_of(directory).map_err(tree_error)?.is_none() {
             return Ok(None);
         }
-        let (before, after) = self.both_sides(directory, session, turn).await?;
-        let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
+        self.git.take_over(directory, session).await.map_err(tree_error)?;
+        let find = async |side| self.git.find_recent(directory, &side_of(session, turn, side)).await;
+        let sides = tokio::try_join!(find(Side::Before), find(Side::After)).map_err(tree_error)?;
+        let (Some(before), Some(after)) = sides else { return Ok(None) };
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
         let mut unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
         if changes.files.is_empty() {

@@ -80,9 +80,14 @@ impl DirectoryHandle {
 
     /// The mode of a plain file; none if it is something else, or nothing.
     pub(super) fn mode(&self, name: &OsStr) -> io::Result<Option<u32>> {
+        Ok(self.mode_and_change(name)?.map(|(mode, _)| mode))
+    }
+
+    /// The mode of a plain file, and the second in which anything about it was last changed.
+    pub(super) fn mode_and_change(&self, name: &OsStr) -> io::Result<Option<(u32, i64)>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-                Ok(Some(stat.st_mode & 0o7777))
+                Ok(Some((stat.st_mode & 0o7777, stat.st_ctime)))
             }
             Ok(_) | Err(Errno::NOENT) => Ok(None),
             Err(why) => Err(why.into()),

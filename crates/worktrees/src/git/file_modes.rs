@@ -1,12 +1,14 @@
 //! The modes of files, which a tree of git's does not hold: it knows whether a file can be executed, and nothing else.
 //!
 //! Nearly all files of a working tree have one of two modes; the few others (a secret, say) are noted one by one. Finding them
-//! takes a look at every file (`survey_modes`). That is done when nobody waits: with the first snapshot of a working tree,
-//! which reads everything anyhow, and after each turn. Before a turn only those files are looked at that had a mode of
-//! their own then, or were changed since. So of a file that somebody has closed to others between two turns, without changing
-//! it, the mode is not known before the turn: what narrows the usual mode is kept then, because it may be that.
+//! takes a look at every file (`survey_modes`), with the first snapshot of a working tree, which reads everything anyhow. From
+//! then on each snapshot looks at the files that git has found to look otherwise from outside than in our index: a change of its
+//! mode changes a file's times, too. Where the clock of the files is too coarse for that, they are looked at once more
+//! (`recent`). Whoever else writes our index (an undo, say) makes what is known of modes unsure: then the next snapshot looks at
+//! those that had a mode of their own and those that were changed, and after the turn every file is looked at, with nobody waiting.
+//! What narrows the usual mode of a file is kept then, because somebody may have closed it to others meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -17,11 +19,15 @@ use super::error::GitError;
 use super::note::NotedPath;
 use super::repository::{Repository, bytes_path};
 use super::shadow::{ShadowRepository, write_note};
-use super::{Git, blocking};
+use super::snapshot::{IndexStamp, SnapshotTrees};
+use super::{Git, blocking, now_ms};
 
 /// Files with a mode of their own that are noted. Where there are more, most have none that is worth it.
 const SPECIAL_MAX: usize = 2_000;
-/// The note of the last look at every file.
+/// A file whose times are so near to now may be changed once more without a change of its times: git compares whole seconds,
+/// and there are file systems that count in steps of two.
+const RECENT_SECONDS: i64 = 3;
+/// The note of what is known.
 const SURVEY: &str = "modes.json";
 const EXECUTABLE: u32 = 0o100;
 
@@ -35,12 +41,26 @@ pub(super) struct FileModes {
     special: BTreeMap<NotedPath, u32>,
 }
 
-/// The last look at every file.
+/// The modes as the last snapshot of a turn has found them.
 #[derive(Debug, Serialize, Deserialize)]
 struct ModeSurvey {
     /// The tree that the files were then.
     tree: String,
     modes: FileModes,
+    /// Our index as it was then. None: not every file was looked at.
+    #[serde(default)]
+    index: Option<IndexStamp>,
+    /// Files that were changed so shortly before that one more change need not have changed their times.
+    #[serde(default)]
+    recent: Vec<NotedPath>,
+}
+
+/// The modes of some files.
+#[derive(Debug, Default)]
+pub(super) struct SeenModes {
+    pub(super) modes: Vec<(Vec<u8>, u32)>,
+    /// Those that were changed just before.
+    recent: Vec<NotedPath>,
 }
 
 impl FileModes {
@@ -48,7 +68,7 @@ impl FileModes {
     pub(super) fn of(root: &Path, paths: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, GitError> {
         let seen = look_at(root, paths.into_iter().take(SPECIAL_MAX).collect())?;
         Ok(Self {
-            special: seen.into_iter().map(|(path, mode)| (NotedPath(path), mode)).collect(),
+            special: seen.modes.into_iter().map(|(path, mode)| (NotedPath(path), mode)).collect(),
             ..Self::default()
         })
     }
@@ -58,8 +78,9 @@ impl FileModes {
         Self { special, ..Self::default() }
     }
 
-    fn of_all(root: &Path, paths: Vec<Vec<u8>>) -> Result<Self, GitError> {
-        let seen = look_at(root, paths)?;
+    /// The modes of all of these, and those files that were changed just before.
+    fn of_all(root: &Path, paths: Vec<Vec<u8>>) -> Result<(Self, Vec<NotedPath>), GitError> {
+        let SeenModes { modes: seen, recent } = look_at(root, paths)?;
         let mut counts: [HashMap<u32, usize>; 2] = Default::default();
         for (_, mode) in &seen {
             *counts[usize::from(is_executable(*mode))].entry(*mode).or_default() += 1;
@@ -70,20 +91,26 @@ impl FileModes {
         let mut all = Self { usual, usual_executable, special: BTreeMap::new() };
         let special = seen.into_iter().filter(|(_, mode)| all.usual_of(is_executable(*mode)) != Some(*mode));
         all.special = special.take(SPECIAL_MAX).map(|(path, mode)| (NotedPath(path), mode)).collect();
-        Ok(all)
+        Ok((all, recent))
     }
 
-    /// Looks again at the files that had a mode of their own, and at these.
-    fn again(&mut self, root: &Path, changed: Vec<Vec<u8>>) -> Result<(), GitError> {
-        let mut paths: Vec<Vec<u8>> = self.special.keys().map(|path| path.0.clone()).collect();
-        paths.extend(changed);
+    /// Looks again at the files that had a mode of their own, and at these. Gives those that were changed just before.
+    fn again(&mut self, root: &Path, changed: BTreeSet<Vec<u8>>) -> Result<Vec<NotedPath>, GitError> {
+        let mut paths = changed;
+        paths.extend(self.special.keys().map(|path| path.0.clone()));
         self.special.clear();
-        for (path, mode) in look_at(root, paths)? {
+        let seen = look_at(root, paths.into_iter().collect())?;
+        for (path, mode) in seen.modes {
             if self.usual_of(is_executable(mode)) != Some(mode) && self.special.len() < SPECIAL_MAX {
                 self.special.insert(NotedPath(path), mode);
             }
         }
-        Ok(())
+        Ok(seen.recent)
+    }
+
+    /// True if there may be more than are noted, or another mode is the usual one by now.
+    fn is_full(&self) -> bool {
+        self.special.len() >= SPECIAL_MAX
     }
 
     fn usual_of(&self, is_executable: bool) -> Option<u32> {
@@ -122,27 +149,30 @@ impl FileModes {
 }
 
 impl Git {
-    /// The modes as far as they can be known without a look at every file; `tree` is what the files are now.
+    /// The modes of the files of these trees.
     pub(super) async fn modes_now(
         &self,
         repository: &Repository,
         shadow: &ShadowRepository,
-        tree: &str,
+        trees: &SnapshotTrees,
     ) -> Result<FileModes, GitError> {
-        let last = fs::read(shadow.dir.join(SURVEY)).ok();
-        let Some(last) = last.and_then(|text| serde_json::from_slice::<ModeSurvey>(&text).ok()) else {
-            return self.survey_modes(repository, shadow, tree).await;
+        let Some(last) = ModeSurvey::read(shadow) else {
+            return self.survey_modes(repository, shadow, &trees.tree).await;
         };
-        let changed: Vec<Vec<u8>> = match last.tree == tree {
-            true => Vec::new(),
+        let is_sure = last.index.is_some() && last.index == trees.ours_before;
+        let changed: BTreeSet<Vec<u8>> = match is_sure {
+            true => trees.touched.iter().cloned().chain(last.recent.into_iter().map(|path| path.0)).collect(),
+            false if last.tree == trees.tree => BTreeSet::new(),
             // The tree of then may be gone: it is only a note.
-            false => match self.steps(shadow, &last.tree, tree).await {
+            false => match self.steps(shadow, &last.tree, &trees.tree).await {
                 Ok(steps) => steps.into_keys().collect(),
-                Err(_) => return self.survey_modes(repository, shadow, tree).await,
+                Err(_) => return self.survey_modes(repository, shadow, &trees.tree).await,
             },
         };
         let (root, mut modes) = (repository.top.clone(), last.modes);
-        blocking(move || modes.again(&root, changed).map(|()| modes)).await
+        let (modes, recent) =
+            blocking(move || modes.again(&root, changed).map(|recent| (modes, recent))).await?;
+        ModeSurvey { tree: trees.tree.clone(), modes, index: None, recent }.write(shadow, is_sure)
     }
 
     /// A look at every file of the last snapshot, remembered for `modes_now`.
@@ -155,14 +185,37 @@ impl Git {
         let index = shadow.raw.join("index");
         let out = self.raw(shadow, "ls-files").words(["-z"]).index(&index).out().await?;
         let root = repository.top.clone();
-        let modes = blocking(move || {
+        let (modes, recent) = blocking(move || {
             let paths = out.split(|byte| *byte == 0).filter(|path| !path.is_empty());
             FileModes::of_all(&root, paths.map(<[u8]>::to_vec).collect())
         })
         .await?;
-        let survey = ModeSurvey { tree: tree.to_owned(), modes };
-        write_note(&shadow.dir.join(SURVEY), &serde_json::to_vec(&survey).unwrap_or_default())?;
-        Ok(survey.modes)
+        ModeSurvey { tree: tree.to_owned(), modes, index: None, recent }.write(shadow, true)
+    }
+
+    /// True if the last snapshot of a turn knows the mode of every file that our index has.
+    pub(super) fn knows_all_modes(&self, shadow: &ShadowRepository) -> bool {
+        let index = IndexStamp::of(&shadow.raw.join("index"));
+        index.is_some() && ModeSurvey::read(shadow).is_some_and(|last| last.index == index)
+    }
+}
+
+impl ModeSurvey {
+    fn read(shadow: &ShadowRepository) -> Option<Self> {
+        serde_json::from_slice(&fs::read(shadow.dir.join(SURVEY)).ok()?).ok()
+    }
+
+    /// Writes it, with our index as it is now if everything that it has was looked at.
+    fn write(mut self, shadow: &ShadowRepository, is_sure: bool) -> Result<FileModes, GitError> {
+        let is_sure = is_sure && self.recent.len() <= SPECIAL_MAX && !self.modes.is_full();
+        self.index = IndexStamp::of(&shadow.raw.join("index")).filter(|_| is_sure);
+        self.recent.truncate(if is_sure { SPECIAL_MAX } else { 0 });
+        let text = serde_json::to_vec(&self).unwrap_or_default();
+        let path = shadow.dir.join(SURVEY);
+        if fs::read(&path).ok().as_ref() != Some(&text) {
+            write_note(&path, &text)?;
+        }
+        Ok(self.modes)
     }
 }
 
@@ -183,9 +236,10 @@ pub(super) fn set_modes(root: &Path, modes: &BTreeMap<NotedPath, u32>) -> Result
 }
 
 /// The modes of those of these paths that are plain files. No link is followed.
-pub(super) fn look_at(root: &Path, paths: Vec<Vec<u8>>) -> Result<Vec<(Vec<u8>, u32)>, GitError> {
+pub(super) fn look_at(root: &Path, paths: Vec<Vec<u8>>) -> Result<SeenModes, GitError> {
     let inside = DirectoryHandle::open(root).map_err(GitError::disk(root))?;
-    let mut seen = Vec::with_capacity(paths.len());
+    let mut seen = SeenModes::default();
+    let now_s = i64::try_from(now_ms() / 1_000).unwrap_or(i64::MAX);
     // Paths come in order, so those of one directory stand together.
     let mut last: Option<(Vec<u8>, Option<DirectoryHandle>)> = None;
     for path in paths {
@@ -197,8 +251,11 @@ pub(super) fn look_at(root: &Path, paths: Vec<Vec<u8>>) -> Result<Vec<(Vec<u8>, 
         let Some((_, Some(parent))) = &last else { continue };
         let whole = bytes_path(&path);
         let Some(name) = whole.file_name() else { continue };
-        if let Ok(Some(mode)) = parent.mode(name) {
-            seen.push((path, mode));
+        if let Ok(Some((mode, changed_s))) = parent.mode_and_change(name) {
+            if changed_s > now_s - RECENT_SECONDS {
+                seen.recent.push(NotedPath(path.clone()));
+            }
+            seen.modes.push((path, mode));
         }
     }
     Ok(seen)
@@ -223,7 +280,8 @@ mod tests {
             fs::set_permissions(here.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         let paths = files.map(|(name, _)| name.as_bytes().to_vec()).to_vec();
-        let modes = FileModes::of_all(here.path(), paths).unwrap();
+        let (modes, recent) = FileModes::of_all(here.path(), paths).unwrap();
+        assert_eq!(recent.len(), files.len(), "all of them are young");
         assert_eq!(modes.specials().collect::<Vec<_>>(), [(b"secret".as_slice(), 0o600)]);
         assert_eq!(modes.wanted(b"secret", false, Some(0o644)), Some(0o600));
         assert_eq!(modes.wanted(b"a", false, None), Some(0o664));

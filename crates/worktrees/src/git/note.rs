@@ -94,7 +94,7 @@ impl Git {
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         let trees = self.trees(&repository, &shadow, false).await?;
-        let modes = self.modes_now(&repository, &shadow, &trees.tree).await?;
+        let modes = self.modes_now(&repository, &shadow, &trees).await?;
         let edits =
             edits.map(|edits| edits.iter().filter_map(|path| below(&repository.top, directory, path)));
         let note = SnapshotNote {
@@ -106,12 +106,16 @@ impl Git {
         self.seal(&repository, &shadow, name, trees, beside).await.map(Some)
     }
 
-    /// Looks at the mode of every file, for the snapshots to come. Nobody has to wait for it but who works there next.
+    /// Looks at the mode of every file, for the snapshots to come, unless the last one knows them all. Nobody has to wait for
+    /// it but who works there next.
     pub async fn survey(&self, directory: &Path) -> Result<(), GitError> {
         let Some(repository) = self.around(directory)? else { return Ok(()) };
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         let Some(last) = LastSnapshot::read(&shadow.dir) else { return Ok(()) };
+        if self.knows_all_modes(&shadow) {
+            return Ok(());
+        }
         self.survey_modes(&repository, &shadow, &last.tree).await.map(drop)
     }
 
@@ -122,7 +126,8 @@ impl Git {
         first: &Snapshot,
         last: &Snapshot,
     ) -> Result<([SnapshotHeader; 2], [SnapshotNote; 2]), GitError> {
-        let told = [self.told(shadow, &first.commit).await?, self.told(shadow, &last.commit).await?];
+        let told = tokio::try_join!(self.told(shadow, &first.commit), self.told(shadow, &last.commit))?;
+        let told = <[SnapshotHeader; 2]>::from(told);
         let notes = [0, 1].map(|at: usize| SnapshotNote::read(told[at].note.as_deref()));
         Ok((told, notes))
     }

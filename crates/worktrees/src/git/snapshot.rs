@@ -19,7 +19,7 @@ use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::names::{SnapshotName, check_hidden, is_object_id};
 use super::objects::{SeenCommit, commit_text, write_commit};
-use super::repository::{Repository, bytes_path, read_own};
+use super::repository::{Repository, bytes_path, read_line, read_own};
 use super::run::GitCall;
 use super::shadow::{ShadowRepository, copy_index, copy_whole_index, write_note};
 use super::store::SnapshotStore;
@@ -66,6 +66,12 @@ pub(super) struct SnapshotTrees {
     submodules: Vec<UnseenPart>,
     pub(super) head: Option<String>,
     head_tree: Option<String>,
+    /// HEAD from outside, as long as its commit is this one.
+    head_stamp: Option<HeadStamp>,
+    /// Our own index before the look; none if it was made anew.
+    pub(super) ours_before: Option<IndexStamp>,
+    /// Files that look otherwise from outside than the index had them.
+    pub(super) touched: BTreeSet<Vec<u8>>,
 }
 
 /// The header that a snapshot's commit has of itself.
@@ -112,13 +118,26 @@ pub(super) struct LastSnapshot {
     is_here: bool,
     /// Our own index as it was then. If it looks otherwise, it is ahead of `tree`.
     ours: Option<IndexStamp>,
+    /// HEAD as it was then, with its commit and tree: as long as it looks so, git is not asked for them.
+    #[serde(default)]
+    head_stamp: Option<HeadStamp>,
+    #[serde(default)]
+    head: Option<String>,
+    #[serde(default)]
+    head_tree: Option<String>,
 }
 
 impl LastSnapshot {
+    fn known_head(&self) -> Option<KnownHead> {
+        let stamp = Some(self.head_stamp.clone()?);
+        Some(KnownHead { stamp, head: self.head.clone(), head_tree: self.head_tree.clone() })
+    }
+
     /// From the shadow of a working tree. Notes come back from storage: what is handed to git is checked again.
     pub(super) fn read(shadow: &Path) -> Option<Self> {
         let last: Self = serde_json::from_slice(&read_own(&shadow.join(LAST)).ok()?).ok()?;
-        (is_object_id(&last.commit) && is_object_id(&last.tree)).then_some(last)
+        let is_sound = [&last.head, &last.head_tree].into_iter().flatten().all(|id| is_object_id(id));
+        (is_sound && is_object_id(&last.commit) && is_object_id(&last.tree)).then_some(last)
     }
 }
 
@@ -128,6 +147,8 @@ struct AddedFiles {
     /// Every object of it is in our store.
     is_here: bool,
     unseen: BTreeSet<UnseenPart>,
+    /// Files that look otherwise from outside than the index had them, and those that it did not have.
+    touched: BTreeSet<Vec<u8>>,
 }
 
 /// The working tree and what is staged, as trees.
@@ -136,6 +157,21 @@ struct TreesSince {
     staged: Option<Staged>,
     index: Option<IndexStamp>,
     submodules: Vec<UnseenPart>,
+    ours_before: Option<IndexStamp>,
+}
+
+/// HEAD's commit and tree; none if there is none.
+#[derive(Debug)]
+struct KnownHead {
+    stamp: Option<HeadStamp>,
+    head: Option<String>,
+    head_tree: Option<String>,
+}
+
+/// The files that may differ from what our index has, and those that it does not have.
+struct LookedAt {
+    differing: Vec<u8>,
+    others: Vec<u8>,
 }
 
 /// A path of an index with its mark: `H` is an ordinary one.
@@ -159,13 +195,69 @@ struct HowWritten {
     is_alone: bool,
 }
 
-/// The look of an index from outside.
+/// The look of an index, or of another file that git replaces as a whole, from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct IndexStamp {
+pub(super) struct IndexStamp {
     mtime: i64,
     mtime_nsec: i64,
     size: u64,
     number: u64,
+}
+
+impl IndexStamp {
+    pub(super) fn of(index: &Path) -> Option<Self> {
+        let about = fs::symlink_metadata(index).ok().filter(fs::Metadata::is_file)?;
+        Some(Self {
+            mtime: about.mtime(),
+            mtime_nsec: about.mtime_nsec(),
+            size: about.size(),
+            number: about.ino(),
+        })
+    }
+}
+
+/// HEAD as its files have it. If they look the same, it leads to the same commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct HeadStamp {
+    /// The line in its file.
+    line: String,
+    /// The commit in the file of its branch.
+    commit: Option<String>,
+    /// The file of all branches that have none of their own.
+    packed: Option<IndexStamp>,
+}
+
+impl HeadStamp {
+    /// None if it is not plain: then git has to be asked. Of HEAD's file the copy counts, as for git.
+    fn of(repository: &Repository, shadow: &ShadowRepository) -> Option<Self> {
+        let line = String::from_utf8(read_line(&shadow.plain.join("HEAD")).ok()?).ok()?;
+        if is_object_id(&line) {
+            return Some(Self { commit: Some(line.clone()), line, packed: None });
+        }
+        let branch = line.strip_prefix("ref: refs/heads/")?;
+        if branch.split('/').any(|name| matches!(name, "" | "." | "..")) {
+            return None;
+        }
+        let path = repository.common.join("refs/heads").join(branch);
+        let commit = match fs::symlink_metadata(&path) {
+            Ok(about) if about.is_file() => {
+                let id = read_line(&path).ok().and_then(|id| String::from_utf8(id).ok());
+                Some(id.filter(|id| is_object_id(id))?)
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => None,
+            _ => return None,
+        };
+        let packed = match commit {
+            Some(_) => None,
+            None => IndexStamp::of(&repository.common.join("packed-refs")),
+        };
+        Some(Self { line, commit, packed })
+    }
+
+    /// True if that is the commit that it leads to, as far as its own files say.
+    fn fits(&self, head: Option<&str>) -> bool {
+        self.commit.as_deref().is_none_or(|commit| head == Some(commit))
+    }
 }
 
 impl Git {
@@ -252,7 +344,7 @@ impl Git {
         trees: SnapshotTrees,
         beside: SnapshotExtras,
     ) -> Result<Snapshot, GitError> {
-        let SnapshotTrees { tree, is_here, staged, index, unseen, submodules, head, head_tree } = trees;
+        let SnapshotTrees { tree, is_here, staged, index, unseen, submodules, head, head_tree, .. } = trees;
         let told = SnapshotHeader {
             head,
             branch: repository.branch(),
@@ -275,9 +367,19 @@ impl Git {
         self.step()?;
         let reference = self.point(shadow, name, &commit, beside.is_durable).await?;
         self.step()?;
-        let ours = look_at(&shadow.raw.join("index"));
-        let last =
-            LastSnapshot { reference, commit, tree, staged: told.staged, index, submodules, is_here, ours };
+        let last = LastSnapshot {
+            reference,
+            commit,
+            tree,
+            staged: told.staged,
+            index,
+            submodules,
+            is_here,
+            ours: IndexStamp::of(&shadow.raw.join("index")),
+            head_stamp: trees.head_stamp,
+            head: told.head,
+            head_tree,
+        };
         let text = serde_json::to_vec(&last).unwrap_or_default();
         write_note(&shadow.dir.join(LAST), &text)?;
         let LastSnapshot { reference, commit, tree, .. } = last;
@@ -293,13 +395,48 @@ impl Git {
     ) -> Result<SnapshotTrees, GitError> {
         let last = LastSnapshot::read(&shadow.dir)
             .filter(|last| shadow.store.read(&last.reference).as_ref() == Some(&last.commit));
-        let mut found = self.look_up(shadow, &["HEAD".to_owned(), "HEAD^{tree}".to_owned()]).await?;
-        let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
-        let since = self.trees_since(repository, shadow, last, is_durable).await?;
-        let TreesSince { added: AddedFiles { tree, is_here, unseen }, staged, index, submodules } = since;
+        let known = last.as_ref().and_then(LastSnapshot::known_head);
+        let (found, since) = tokio::try_join!(
+            self.head_now(repository, shadow, known),
+            self.trees_since(repository, shadow, last, is_durable)
+        )?;
+        let KnownHead { stamp: head_stamp, head, head_tree } = found;
+        let TreesSince { added, staged, index, submodules, ours_before } = since;
+        let AddedFiles { tree, is_here, unseen, touched } = added;
         self.step()?;
         let unseen = bounded(unseen.into_iter().chain(submodules.iter().cloned()).collect());
-        Ok(SnapshotTrees { tree, is_here, staged, index, unseen, submodules, head, head_tree })
+        Ok(SnapshotTrees {
+            tree,
+            is_here,
+            staged,
+            index,
+            unseen,
+            submodules,
+            head,
+            head_tree,
+            head_stamp,
+            ours_before,
+            touched,
+        })
+    }
+
+    /// HEAD's commit and tree. Git is not asked if it looks as it did the last time.
+    async fn head_now(
+        &self,
+        repository: &Repository,
+        shadow: &ShadowRepository,
+        known: Option<KnownHead>,
+    ) -> Result<KnownHead, GitError> {
+        let stamp = HeadStamp::of(repository, shadow);
+        if let Some(known) = known.filter(|known| stamp.is_some() && known.stamp == stamp) {
+            return Ok(known);
+        }
+        let mut found = self.look_up(shadow, &["HEAD".to_owned(), "HEAD^{tree}".to_owned()]).await?;
+        let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
+        // Somebody may have moved it meanwhile.
+        let is_still = stamp == HeadStamp::of(repository, shadow);
+        let stamp = stamp.filter(|stamp| is_still && stamp.fits(head.as_deref()));
+        Ok(KnownHead { stamp, head, head_tree })
     }
 
     async fn trees_since(
@@ -310,17 +447,20 @@ impl Git {
         is_durable: bool,
     ) -> Result<TreesSince, GitError> {
         let real = repository.git_dir.join("index");
-        let look = look_at(&real);
+        let look = IndexStamp::of(&real);
         let index = shadow.raw.join("index");
+        let mut ours_before = IndexStamp::of(&index);
         let known = last.filter(|_| index.exists());
         let is_here = |known: &LastSnapshot| known.is_here || shadow.store.is_copied(&known.commit);
         let how = HowWritten { is_durable, is_alone: known.as_ref().is_some_and(is_here) };
         if let Some(known) = known.as_ref().filter(|known| known.index == look) {
-            let tree_before = Some(known.tree.as_str()).filter(|_| known.ours == look_at(&index));
+            let tree_before = Some(known.tree.as_str()).filter(|_| known.ours == ours_before);
             if let Some(added) = self.add_all(repository, shadow, BTreeSet::new(), tree_before, how).await? {
                 let (staged, submodules) = (known.staged.clone(), known.submodules.clone());
-                return Ok(TreesSince { added, staged, index: look, submodules });
+                return Ok(TreesSince { added, staged, index: look, submodules, ours_before });
             }
+            // It may have been written to: what differs from it now is not all that has changed.
+            ours_before = None;
         }
         let copy = shadow.plain.join("index.copy");
         let _ = fs::remove_file(&copy);
@@ -333,7 +473,7 @@ impl Git {
         };
         let entries = if has_index { self.entries(shadow, &copy).await? } else { Vec::new() };
         let submodules = bounded(entries.iter().filter_map(IndexEntry::submodule).collect());
-        let done = |added| TreesSince { added, staged, index: look, submodules };
+        let done = |added, ours_before| TreesSince { added, staged, index: look, submodules, ours_before };
         let mut paths: BTreeSet<Vec<u8>> = entries.iter().map(|entry| entry.path.clone()).collect();
         if known.is_some() {
             let out = self.raw(shadow, "ls-files").words(["-z"]).index(&index).out().await?;
@@ -341,7 +481,7 @@ impl Git {
                 paths.remove(path);
             }
             if let Some(added) = self.add_all(repository, shadow, paths.clone(), None, how).await? {
-                return Ok(done(added));
+                return Ok(done(added, ours_before));
             }
         }
         // Ours is not there, or of no use: theirs will do, unless it is not about bytes.
@@ -350,13 +490,13 @@ impl Git {
         if has_index && is_about_bytes(repository, &entries) {
             copy_index(&copy, &index)?;
             if let Some(added) = self.add_all(repository, shadow, BTreeSet::new(), None, how).await? {
-                return Ok(done(added));
+                return Ok(done(added, None));
             }
             let _ = fs::remove_file(&index);
         }
         paths.extend(entries.into_iter().map(|entry| entry.path));
         match self.add_all(repository, shadow, paths, None, how).await? {
-            Some(added) => Ok(done(added)),
+            Some(added) => Ok(done(added, None)),
             None => {
                 Err(GitError::strange(&repository.top, "git cannot write the tree; run `git fsck` in it"))
             }
@@ -377,31 +517,24 @@ impl Git {
             false => self.raw(shadow, command).durable(how.is_durable),
         };
         let (index, top) = (shadow.raw.join("index"), &repository.top);
-        let look = self.raw(shadow, "ls-files").words(["-z", "-t", "-o", "-m", "-d", "--exclude-standard"]);
-        let look = look.excludes(self.global_ignore()?);
-        let said = look.work_tree(top).index(&index).said().await?;
-        if said.code != Some(0) {
-            return Ok(None);
-        }
+        let Some(looked) = self.look_through(repository, shadow, &index).await? else { return Ok(None) };
         let (mut unseen, mut untracked) = (BTreeSet::new(), BTreeSet::new());
-        // Each with a letter for what it is, and a space.
-        for entry in said.out.split(|byte| *byte == 0).filter(|entry| entry.len() > 2) {
-            let (is_other, path) = (entry[0] == b'?', &entry[2..]);
+        paths.extend(listed(&looked.differing));
+        for path in listed(&looked.others) {
             // With a slash at its end it is a repository within this one.
             if path.ends_with(b"/") {
-                unseen.insert(UnseenPart::new(UnseenReason::Nested, path));
-            } else if is_other && !paths.contains(path) {
-                untracked.insert(path.to_vec());
-            } else {
-                paths.insert(path.to_vec());
+                unseen.insert(UnseenPart::new(UnseenReason::Nested, &path));
+            } else if !paths.contains(&path) {
+                untracked.insert(path);
             }
         }
+        let touched: BTreeSet<Vec<u8>> = paths.union(&untracked).cloned().collect();
         let (root, bytes_max) = (top.clone(), self.bounds.untracked_bytes_max);
         let sorted = blocking(move || sort(&root, paths, untracked, bytes_max)).await?;
         unseen.extend(sorted.unseen);
         let is_same = sorted.gone.is_empty() && sorted.there.is_empty() && sorted.nested.is_empty();
         if let (true, Some(tree)) = (is_same, tree_before) {
-            return Ok(Some(AddedFiles { tree: tree.to_owned(), is_here: how.is_alone, unseen }));
+            return Ok(Some(AddedFiles { tree: tree.to_owned(), is_here: how.is_alone, unseen, touched }));
         }
         for (option, paths) in [("--force-remove", sorted.gone), ("--remove", sorted.there)] {
             if paths.is_empty() {
@@ -425,7 +558,31 @@ impl Git {
             tree,
             is_here: how.is_alone,
             unseen,
+            touched,
         }))
+    }
+
+    /// A look at every file and every directory. `None`: our index is of no use.
+    ///
+    /// One git looks at the files that our index has, the other for those that it does not have: together they take as long
+    /// as a status. The first one names each file that looks otherwise from outside, whether or not its bytes are the same; a
+    /// file that is as young as the index is looked into.
+    async fn look_through(
+        &self,
+        repository: &Repository,
+        shadow: &ShadowRepository,
+        index: &Path,
+    ) -> Result<Option<LookedAt>, GitError> {
+        let differing =
+            self.raw(shadow, "diff-files").words(["-z", "--name-only", "--ignore-submodules=dirty"]);
+        let others = self.raw(shadow, "ls-files").words(["-z", "-o", "--exclude-standard"]);
+        let others = others.excludes(self.global_ignore()?);
+        let (differing, others) = tokio::try_join!(
+            differing.work_tree(&repository.top).index(index).said(),
+            others.work_tree(&repository.top).index(index).said()
+        )?;
+        let is_good = [&differing, &others].iter().all(|said| said.code == Some(0));
+        Ok(is_good.then_some(LookedAt { differing: differing.out, others: others.out }))
     }
 
     pub(super) async fn entries(
@@ -687,16 +844,6 @@ fn is_about_bytes(repository: &Repository, entries: &[IndexEntry]) -> bool {
         && !["autocrlf", "eol", "attributesfile", "include"].iter().any(|word| config.contains(word))
 }
 
-fn look_at(index: &Path) -> Option<IndexStamp> {
-    let about = fs::symlink_metadata(index).ok().filter(fs::Metadata::is_file)?;
-    Some(IndexStamp {
-        mtime: about.mtime(),
-        mtime_nsec: about.mtime_nsec(),
-        size: about.size(),
-        number: about.ino(),
-    })
-}
-
 /// Git's words about an index that it cannot read become what to do about it.
 fn broken_index(index: &Path) -> impl FnOnce(GitError) -> GitError + '_ {
     move |why| match why {
@@ -705,6 +852,11 @@ fn broken_index(index: &Path) -> impl FnOnce(GitError) -> GitError + '_ {
         }
         why => why,
     }
+}
+
+/// The paths of a list in which each ends with a zero.
+fn listed(list: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    list.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec)
 }
 
 /// The bytes before and after the first such byte.

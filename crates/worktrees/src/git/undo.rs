@@ -445,7 +445,8 @@ fn wanted_modes(
     turn: &PathChanges,
 ) -> Result<BTreeMap<NotedPath, u32>, GitError> {
     let modes = wanted.modes_before.clone().unwrap_or_default();
-    let now: BTreeMap<Vec<u8>, u32> = look_at(root, turn.keys().cloned().collect())?.into_iter().collect();
+    let now: BTreeMap<Vec<u8>, u32> =
+        look_at(root, turn.keys().cloned().collect())?.modes.into_iter().collect();
     let plain = turn.iter().filter(|(_, step)| [PLAIN, EXECUTABLE].contains(&step.before.mode.as_str()));
     let found = plain.filter_map(|(path, step)| {
         let mode = modes.wanted(path, step.before.mode == EXECUTABLE, now.get(path).copied())?;
@@ -466,7 +467,7 @@ fn mode_changes(
     };
     let others: Vec<Vec<u8>> =
         before.specials().map(|(path, _)| path.to_vec()).filter(|path| !turn.contains_key(path)).collect();
-    let changed = look_at(root, others)?.into_iter().filter_map(|(path, now)| {
+    let changed = look_at(root, others)?.modes.into_iter().filter_map(|(path, now)| {
         let was = before.special(&path)?;
         (now != was && after.is_known_as(&path, now)).then_some((NotedPath(path), was))
     });

@@ -98,10 +98,8 @@ impl Git {
     /// Sentences about what two snapshots did not look at, or what may become of them.
     pub async fn unseen(&self, from: &Snapshot, to: &Snapshot) -> Result<Vec<String>, GitError> {
         let shadow = self.shadow(&Repository::at_common(&from.repository)?)?;
-        let mut parts = BTreeSet::new();
-        for snapshot in [from, to] {
-            parts.extend(self.told(&shadow, &snapshot.commit).await?.unseen);
-        }
+        let told = tokio::try_join!(self.told(&shadow, &from.commit), self.told(&shadow, &to.commit))?;
+        let parts: BTreeSet<UnseenPart> = told.0.unseen.into_iter().chain(told.1.unseen).collect();
         let mut said: Vec<String> =
             parts.iter().map(|part| part.words(self.bounds.untracked_bytes_max)).collect();
         if parts.len() >= PARTS_MAX {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use homing_worktrees::git::{EnterRequest, GitError, GitLimits, SnapshotMoment};
 
-use super::{Yard, everything, our_git_with, plain, snapshot_name};
+use super::{Yard, everything, our_git_with, plain, plain_command, snapshot_name};
 
 #[tokio::test]
 async fn a_snapshot_changes_nothing_of_the_persons() {
@@ -44,6 +44,85 @@ async fn a_snapshot_changes_nothing_of_the_persons() {
     assert_eq!(everything(&yard.repository), files);
     assert_eq!(yard.plain(&["--no-optional-locks", "status", "--porcelain"]), status);
     assert!(!yard.plain(&["branch", "-a"]).contains("homing"));
+}
+
+/// A change of its mode is all that happens to the file: neither its bytes nor its size, and perhaps not even its times.
+#[tokio::test]
+async fn a_file_that_is_closed_to_others_between_two_turns_is_known_as_such() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let yard = Yard::new();
+    let taken = async |turn| {
+        let name = snapshot_name(turn, SnapshotMoment::Before);
+        let taken = yard.git.snapshot_of_turn(&yard.repository, &name, None).await.unwrap().unwrap();
+        yard.ours(&["cat-file", "commit", &taken.commit])
+    };
+    let close = |path: &str, mode: u32| {
+        fs::set_permissions(yard.repository.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    assert!(!taken(1).await.contains("384"), "no file has a mode of its own");
+    close("a.txt", 0o600);
+    assert!(taken(2).await.contains(r#""a.txt":384"#), "its times have changed, or it is young");
+
+    // From here on only its times can say it.
+    let shadows = fs::read_dir(yard.place.path().join("data/git/shadows")).unwrap().flatten();
+    let notes: Vec<_> =
+        shadows.map(|shadow| shadow.path().join("modes.json")).filter(|note| note.exists()).collect();
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    let mut known: serde_json::Value = serde_json::from_slice(&fs::read(note).unwrap()).unwrap();
+    assert!(known["index"].is_object(), "every file was looked at: {known}");
+    known["recent"] = serde_json::json!([]);
+    fs::write(note, known.to_string()).unwrap();
+    // Git compares whole seconds.
+    let changed_s = || fs::metadata(yard.repository.join("sub/b.txt")).unwrap().ctime();
+    let before_s = changed_s();
+    while changed_s() == before_s {
+        close("sub/b.txt", 0o600);
+    }
+    let text = taken(3).await;
+    assert!(text.contains(r#""a.txt":384,"sub/b.txt":384"#), "{text}");
+    close("a.txt", 0o644);
+    assert!(!taken(4).await.contains("a.txt"), "it is as the others again");
+}
+
+/// That HEAD has moved is seen by its files, and git is asked only then: each way to move it is one of those.
+#[tokio::test]
+async fn a_snapshot_names_the_commit_that_head_is_by_then() {
+    let yard = Yard::new();
+    yard.plain(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    yard.plain(&["branch", "other", "HEAD~1"]);
+    let moves: &[&[&str]] = &[
+        &["status"],
+        &["commit", "-q", "--allow-empty", "-m", "third"],
+        &["pack-refs", "--all"],
+        &["update-ref", "refs/heads/main", "HEAD~1"],
+        &["pack-refs", "--all"],
+        &["pack-refs", "--all"],
+        &["update-ref", "refs/heads/main", "other"],
+        &["symbolic-ref", "HEAD", "refs/heads/other"],
+        &["update-ref", "--no-deref", "HEAD", "main"],
+        &["symbolic-ref", "refs/heads/alias", "refs/heads/main"],
+        &["symbolic-ref", "HEAD", "refs/heads/alias"],
+        &["commit", "-q", "--allow-empty", "-m", "by another name"],
+        &["symbolic-ref", "HEAD", "refs/heads/unborn"],
+        &["update-ref", "refs/heads/unborn", "other"],
+        &["update-ref", "-d", "refs/heads/unborn"],
+    ];
+    for (turn, words) in moves.iter().enumerate() {
+        yard.plain(words);
+        let head =
+            plain_command(&yard.repository).args(["rev-parse", "-q", "--verify", "HEAD"]).output().unwrap();
+        let head = String::from_utf8(head.stdout).unwrap();
+        let expected = if head.is_empty() { head } else { format!("head {}", head.trim_end()) };
+        for moment in [SnapshotMoment::Before, SnapshotMoment::After] {
+            let name = snapshot_name(u64::try_from(turn).unwrap(), moment);
+            let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
+            let text = yard.ours(&["cat-file", "commit", &taken.commit]);
+            let found = text.lines().find(|line| line.starts_with("head ")).unwrap_or_default();
+            assert_eq!(found, expected, "{words:?}");
+            let parent = text.lines().find_map(|line| line.strip_prefix("parent "));
+            assert_eq!(parent, expected.strip_prefix("head "), "{words:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -162,15 +162,32 @@ async fn a_snapshot_takes_few_runs_of_git() {
     let yard = Yard::new();
     let (git, runs) = yard.counting();
     let name = |turn, moment| snapshot_name(turn, moment);
-    git.snapshot(&yard.repository, &name(1, SnapshotMoment::Before)).await.unwrap().unwrap();
-    assert_eq!(runs(), 5, "the first one of a working tree");
+    let taken = async |turn, moment| {
+        let taken = git.snapshot_of_turn(&yard.repository, &name(turn, moment), None).await;
+        taken.unwrap().unwrap()
+    };
+    taken(1, SnapshotMoment::Before).await;
+    assert_eq!(runs(), 7, "the first one of a working tree, with a list of its files for their modes");
     yard.write("a.txt", "changed");
-    git.snapshot(&yard.repository, &name(1, SnapshotMoment::After)).await.unwrap().unwrap();
+    taken(1, SnapshotMoment::After).await;
     assert_eq!(runs(), 4, "with a change");
     assert_eq!(git.find(&yard.repository, &name(2, SnapshotMoment::After)).await.unwrap(), None);
     assert_eq!(runs(), 0, "one that is not there");
-    git.snapshot(&yard.repository, &name(2, SnapshotMoment::Before)).await.unwrap().unwrap();
-    assert_eq!(runs(), 2, "without one");
+    let before = taken(2, SnapshotMoment::Before).await;
+    let after = taken(2, SnapshotMoment::After).await;
+    assert_eq!(runs(), 2 * 2, "a turn without one: two looks, each by two gits at the same time");
+    for (moment, taken) in [(SnapshotMoment::Before, &before), (SnapshotMoment::After, &after)] {
+        let found = git.find_recent(&yard.repository, &name(2, moment)).await.unwrap();
+        assert_eq!(found.as_ref(), Some(taken));
+    }
+    assert!(git.diff(&before, &after).await.unwrap().files.is_empty());
+    assert!(git.unseen(&before, &after).await.unwrap().is_empty());
+    assert!(git.moves(&yard.repository, &before, &after).await.unwrap().is_empty());
+    git.survey(&yard.repository).await.unwrap();
+    assert_eq!(runs(), 0, "and nothing is asked about what was just written");
+    yard.plain(&["commit", "-q", "-a", "-m", "second"]);
+    taken(3, SnapshotMoment::Before).await;
+    assert_eq!(runs(), 7, "HEAD and the person's index are others");
 }
 
 #[tokio::test]

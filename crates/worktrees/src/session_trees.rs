@@ -299,7 +299,7 @@ impl GitTrees {
     pub(crate) async fn copy(&self, session: SessionId, directory: GroundPath) -> Result<(), TreesError> {
         let held = self.directories.hold(&directory)?;
         self.git.take_over(held.path_behind_wall(), session).await.map_err(tree_error)?;
-        self.git.copy(held.path_behind_wall()).await.map_err(tree_error)
+        self.git.clone().in_background().copy(held.path_behind_wall()).await.map_err(tree_error)
     }
 
     /// Looks at every file once the answer is out: what is seen is for the turns to come.

@@ -162,9 +162,16 @@ impl Git {
             stuck_max: bounds.stuck_max,
             output_bytes_max: bounds.output_bytes_max,
             runs: RunningGits::at(places.own.join("runs")),
+            is_background: false,
         };
         let (recent, stop_at) = (RecentCommits::default(), Arc::new(AtomicUsize::new(0)));
         Ok(Self { runner, places, bounds, person: None, recent, stop_at })
+    }
+
+    /// The same, for what nobody waits for: its runs of git give way to everybody else's work.
+    pub(crate) fn in_background(mut self) -> Self {
+        self.runner.is_background = true;
+        self
     }
 
     /// The root of the repository's working tree around a directory, if there is one.

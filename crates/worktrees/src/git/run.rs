@@ -22,6 +22,9 @@ use super::stuck::until_stuck;
 /// Of what git complains about, so much is told on.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
 
+/// The niceness of a git that nobody waits for: it gets a tenth of what one gets that somebody waits for.
+const BACKGROUND: i32 = 10;
+
 /// Git ends with no larger number by itself.
 const GIT_CODE_MAX: i32 = 129;
 
@@ -112,6 +115,8 @@ pub(super) struct GitRunner {
     pub(super) stuck_max: Duration,
     pub(super) output_bytes_max: usize,
     pub(super) runs: RunningGits,
+    /// It gives way to everybody else's work.
+    pub(super) is_background: bool,
 }
 
 /// The input of git.
@@ -396,6 +401,9 @@ impl GitCall {
         // Our own end of it is closed with what git is started by.
         let mut child = self.command().stderr(complain).spawn().map_err(no_git)?;
         let group = ProcessGroup::of(&child);
+        if self.runner.is_background {
+            group.give_way();
+        }
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both were asked for")
         };
@@ -450,6 +458,12 @@ impl ProcessGroup {
 
     fn number(&self) -> i32 {
         self.0.load(Relaxed)
+    }
+
+    /// A git that has ended already needs no less.
+    fn give_way(&self) {
+        let _ =
+            rustix::process::setpriority_process(rustix::process::Pid::from_raw(self.number()), BACKGROUND);
     }
 
     fn end(&self) {

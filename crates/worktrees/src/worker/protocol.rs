@@ -124,10 +124,10 @@ impl GroundCall {
         }
     }
 
-    /// The directory in which a turn has just ended.
+    /// The directory in which a turn has ended a little ago, and nobody waits.
     pub(super) fn worked_in(&self) -> Option<GroundPath> {
         match self {
-            Self::Remember { directory, is_after: true, .. } => Some(directory.0.clone()),
+            Self::Copy { directory } => Some(directory.0.clone()),
             _ => None,
         }
     }

@@ -47,6 +47,10 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Processes of a worker: a few gits, each with its helpers.
 const PROCESSES_MAX: u32 = 64;
 
+/// The pause between the end of a turn and what is done about it with nobody waiting. Whoever goes on speaking at once finds the
+/// processors free, and turns that follow each other closely share a copy.
+const COPY_PAUSE: Duration = Duration::from_secs(1);
+
 /// The variables of the server that a worker gets. Its own ignore file counts where it works as the server's user.
 const ENVIRONMENT: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
@@ -544,8 +548,8 @@ impl GroundWorkers {
         self.0.directories.is_untracked(directory)
     }
 
-    /// Has what the session's snapshots reach copied. Neither the turn that has ended nor the next one waits for it; what does
-    /// not succeed is done after the next turn.
+    /// Has what the session's snapshots reach copied, a little later. Neither the turn that has ended nor the next one waits for
+    /// it; what does not succeed, or has not begun when the server ends, is done after the next turn.
     fn copy_later(&self, of: OwnedSession, directory: GroundPath) {
         // While one copies, whatever comes is one more round for it.
         if self.0.copying().insert((of.session, directory.clone()), true).is_some() {
@@ -554,10 +558,13 @@ impl GroundWorkers {
         let workers = self.clone();
         tokio::spawn(async move {
             let key = (of.session, directory.clone());
-            while workers.0.is_to_be_copied(&key) {
-                let _ = workers
-                    .call(of.clone(), GroundCall::Copy { directory: PathForm(directory.clone()) })
-                    .await;
+            loop {
+                tokio::time::sleep(COPY_PAUSE).await;
+                if !workers.0.is_to_be_copied(&key) {
+                    return;
+                }
+                let call = GroundCall::Copy { directory: PathForm(directory.clone()) };
+                let _ = workers.call(of.clone(), call).await;
             }
         });
     }

@@ -80,8 +80,8 @@ impl Views {
     pub async fn approval(&self, by: &Principal, approval: ApprovalId) -> Result<ApprovalView, ViewError> {
         let what = "approval";
         may_read(by, what)?;
-        let (record, row) =
-            self.ports.store.approval(approval).await?.ok_or(AccessError::NotFound { what })?;
+        let found = self.ports.store.approval_seen(Seer::of(by), approval).await?;
+        let (record, row) = found.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
         Ok(self.approval_view(by, row).await?)
     }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{
     Accepted, Asked, AuditEntry, Create, KeyAnswer, NewMessage, NewRequest, Rebind, Rejection, Resolved,
-    Retitle, StoreError, Trail, Verdict, WriteOutcome,
+    Retitle, Seer, StoreError, Trail, Verdict, WriteOutcome,
     record::{request_key_word, request_word},
 };
 use tokio::sync::Semaphore;
@@ -310,7 +310,7 @@ impl WayIn {
             }
             // Whoever may not even see it any more is told what anybody is.
             (Err(refused @ WayInError::Access(AccessError::Needs(_))), Request::Chore { session, .. }) => {
-                may(by, Act::Manage, &self.record(*session).await?, "session")?;
+                may(by, Act::Manage, &self.record(by, *session).await?, "session")?;
                 Err(refused.into())
             }
             (verdict, _) => Ok(verdict?),
@@ -406,14 +406,14 @@ impl WayIn {
                 wanted.clone()
             }
             Request::Answer { approval, answer, remember } => {
-                let found = self.ports.store.approval(*approval).await?;
+                let found = self.ports.store.approval_seen(Seer::of(by), *approval).await?;
                 let (record, row) = found.ok_or(AccessError::NotFound { what: "approval" })?;
                 may(by, Act::Answer, &record, "approval")?;
                 resolved.rule = self.check_answer(by, &record, &row, answer, *remember).await?;
                 wanted.clone()
             }
             Request::ChangeScope { session, change, .. } => {
-                may(by, Act::Manage, &self.record(*session).await?, "session")?;
+                may(by, Act::Manage, &self.record(by, *session).await?, "session")?;
                 self.check_change(by, change)?;
                 self.settled(by, wanted.clone())?
             }
@@ -446,7 +446,7 @@ impl WayIn {
         turn: Turn,
         under: Option<Epoch>,
     ) -> Result<Epoch, WayInError> {
-        let record = self.record(session).await?;
+        let record = self.record(by, session).await?;
         let of = self.epoch_for_undo(by, &record, turn, under).await?;
         may(by, Act::Say, &record, "session")?;
         Ok(of)
@@ -527,8 +527,8 @@ impl WayIn {
 }
 
 impl WayIn {
-    async fn record(&self, session: SessionId) -> Result<Record, WayInError> {
-        let found = self.ports.record(session).await?;
+    async fn record(&self, by: &Principal, session: SessionId) -> Result<Record, WayInError> {
+        let found = self.ports.record_seen(by, session).await?;
         Ok(found.ok_or(AccessError::NotFound { what: "session" })?)
     }
 
@@ -572,9 +572,18 @@ impl EnginePorts {
         error.into()
     }
 
-    /// The access record of a session, if there is one.
+    /// The access record of a session, if there is one, whoever may see it.
     pub(crate) async fn record(&self, session: SessionId) -> Result<Option<Record>, StoreError> {
         Ok(self.store.session(session).await?.map(|(record, _)| record))
+    }
+
+    /// The access record of a session that they may see. What is hidden from them takes as long as what never was.
+    pub(crate) async fn record_seen(
+        &self,
+        by: &Principal,
+        session: SessionId,
+    ) -> Result<Option<Record>, StoreError> {
+        Ok(self.store.session_seen(Seer::of(by), session).await?.map(|(record, _)| record))
     }
 
     /// One audit entry per command or refusal: whatever reaches the store writes its own, this is for the rest.

@@ -78,7 +78,6 @@ pub use ports::{
     UndoStep, UndoneTurn, WallProver,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
-pub use refused_reads::Named;
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, Views, WAIT_MAX, who_changed};
 pub use worktrees::{CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
@@ -88,7 +87,8 @@ pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, DiskTotals,
     Gauges, GrantRow, GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow, OrgRow,
     OrgSettings, Outgoing, OutgoingKind, OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState,
-    Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView, Which,
+    Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact, Thing, TokenRow, TokenView,
+    Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn};

@@ -10,7 +10,7 @@ use kernel::{
     Act, Claim, Look, Moment, PartWhy, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session,
     SessionId, Stage, Trouble, authorize, readiness, readiness_parts,
 };
-use store::StoreError;
+use store::{Seer, StoreError};
 
 /// The readiness of a session, and each part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Views {
     pub async fn readiness(&self, by: &Principal, session: SessionId) -> Result<ReadyView, ViewError> {
         let what = "session";
         may_read(by, what)?;
-        let found = self.ports.store.session_with_log(session).await?;
+        let found = self.ports.store.session_with_log(Seer::of(by), session).await?;
         let (record, row, loaded) = found.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
         let mut state = Session::default();

@@ -4,13 +4,12 @@
 //! not. Only then is it looked up, and written down if it is there. What was never minted is no news, and what belongs to
 //! another org is told to neither: orgs see nothing of each other, not even that somebody has tried.
 
-use crate::view::readable;
 use crate::{Trace, Views};
-use kernel::{ApprovalId, MessageId, Moment, PersonId, Principal, Record, SessionId};
+use kernel::{Moment, PersonId, Principal};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use store::{AuditEntry, StoreError, Trail};
+use store::{AuditEntry, Seer, StoreError, Thing, Trail};
 use tokio::sync::Notify;
 
 /// Reads that may wait to be looked up. Beyond them they are counted and forgotten, so that nobody fills our memory.
@@ -23,28 +22,10 @@ const NOTED_MAX: usize = 4_096;
 /// The code of what is not there, or not for whoever asks.
 const NOT_FOUND: &str = "not_found";
 
-/// The thing that somebody asked to read, by its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Named {
-    Session(SessionId),
-    Message(MessageId),
-    Approval(ApprovalId),
-}
-
-impl Named {
-    /// The thing of this id, if things of its kind can be read.
-    pub fn parse(id: &str) -> Option<Self> {
-        let session = || id.parse().map(Self::Session).ok();
-        let message = || id.parse().map(Self::Message).ok();
-        let approval = || id.parse().map(Self::Approval).ok();
-        session().or_else(message).or_else(approval)
-    }
-}
-
 #[derive(Debug)]
 struct RefusedRead {
     by: Principal,
-    named: Named,
+    thing: Thing,
     refused: &'static str,
     trail: Trail,
 }
@@ -54,7 +35,7 @@ struct RefusedRead {
 pub(crate) struct RefusedReads {
     waiting: Mutex<VecDeque<RefusedRead>>,
     come: Notify,
-    noted: Mutex<BTreeMap<(PersonId, Named), Moment>>,
+    noted: Mutex<BTreeMap<(PersonId, Thing), Moment>>,
     dropped: AtomicU64,
 }
 
@@ -69,9 +50,9 @@ impl RefusedReads {
     }
 
     /// True if this is to be written down now.
-    fn is_first(&self, person: PersonId, named: Named, now: Moment) -> bool {
+    fn is_first(&self, person: PersonId, thing: Thing, now: Moment) -> bool {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.get(&(person, named)).is_some_and(|at| now < at.after_ms(ONCE_IN_MS)) {
+        if noted.get(&(person, thing)).is_some_and(|at| now < at.after_ms(ONCE_IN_MS)) {
             return false;
         }
         if noted.len() >= NOTED_MAX {
@@ -79,7 +60,7 @@ impl RefusedReads {
         }
         let has_room = noted.len() < NOTED_MAX;
         if has_room {
-            noted.insert((person, named), now);
+            noted.insert((person, thing), now);
         } else {
             self.drop_one();
         }
@@ -99,7 +80,7 @@ pub(crate) fn start(views: &Views) {
 
 impl Views {
     /// A read of this was refused, with this code.
-    pub fn read_refused(&self, by: &Principal, named: Named, refused: &'static str, trace: &Trace) {
+    pub fn read_refused(&self, by: &Principal, thing: Thing, refused: &'static str, trace: &Trace) {
         let reads = &self.refused_reads;
         let mut waiting = reads.waiting();
         if waiting.len() >= WAITING_MAX {
@@ -108,7 +89,7 @@ impl Views {
         }
         waiting.push_back(RefusedRead {
             by: by.clone(),
-            named,
+            thing,
             refused,
             trail: self.ports.trail("read", trace),
         });
@@ -133,29 +114,21 @@ impl Views {
     }
 
     async fn note_refused_read(&self, read: RefusedRead) -> Result<(), StoreError> {
-        let RefusedRead { by, named, refused, trail } = read;
-        let record = self.record_of(named).await?.filter(|record| record.org == by.org);
+        let RefusedRead { by, thing, refused, trail } = read;
+        let found = self.ports.store.whereabouts(Seer::of(&by), thing).await?;
         // What is not in a thing that they may read was not refused: it is not there.
-        let record = record.filter(|record| refused != NOT_FOUND || readable(&by, record, "").is_err());
-        let Some(record) = record.filter(|_| self.refused_reads.is_first(by.person, named, trail.at)) else {
+        let found = found.filter(|found| refused != NOT_FOUND || !found.is_seen);
+        let Some(found) = found.filter(|_| self.refused_reads.is_first(by.person, thing, trail.at)) else {
             return Ok(());
         };
-        let session = record.session;
-        let subject = Some(match named {
-            Named::Session(_) => session.to_string(),
-            Named::Message(message) => format!("{session} {message}"),
-            Named::Approval(approval) => format!("{session} {approval}"),
+        let session = found.session;
+        let subject = Some(match thing {
+            Thing::Session(_) => session.to_string(),
+            Thing::Message(message) => format!("{session} {message}"),
+            Thing::Approval(approval) => format!("{session} {approval}"),
         });
         self.ports.store.audit(AuditEntry { by: Some((by.org, by.person)), subject, trail, refused }).await?;
         self.ports.audited();
         Ok(())
-    }
-
-    async fn record_of(&self, named: Named) -> Result<Option<Record>, StoreError> {
-        Ok(match named {
-            Named::Session(session) => self.ports.store.session(session).await?.map(|(record, _)| record),
-            Named::Message(message) => self.ports.store.receipt(message).await?.map(|(record, _)| record),
-            Named::Approval(approval) => self.ports.store.approval(approval).await?.map(|(record, _)| record),
-        })
     }
 }

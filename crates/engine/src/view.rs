@@ -11,7 +11,7 @@ use crate::roster::Roster;
 use crate::{AccessError, Ground, Lists, Trace, ViewError};
 use kernel::{
     Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
-    address_space, agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
+    address_space, agent_grant_of, authorize, authorize_address, authorize_right, meant, route,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,11 +93,12 @@ impl Views {
     pub async fn receipt(&self, by: &Principal, message: MessageId) -> Result<ReceiptView, ViewError> {
         let what = "message";
         may_read(by, what)?;
-        let (record, row) = self.ports.store.receipt(message).await?.ok_or(AccessError::NotFound { what })?;
+        let found = self.ports.store.receipt_seen(Seer::of(by), message).await?;
+        let (record, row) = found.ok_or(AccessError::NotFound { what })?;
         // Whoever's message ended because the session is somebody else's is told so, although they see nothing else of it.
         match readable(by, &record, what) {
             Ok(()) => Ok(self.with_answer(by, row).await?),
-            Err(_) if ended_with_hand_over(by, &record, &row) => {
+            Err(_) if Seer::of(by).lost(&record, row.by, row.why) => {
                 let sender = self.rights_cache.handle_of(by, row.by).await?;
                 Ok(ReceiptView { row, sender, answer: None, notice: None })
             }
@@ -185,7 +186,7 @@ impl Views {
     /// The session that the caller means by an id: it may be a name that one of their org came here with. Whatever they
     /// may not see makes no difference.
     pub async fn meant(&self, by: &Principal, id: SessionId) -> Result<SessionId, ViewError> {
-        let named = self.ports.store.named(by.org, id).await?;
+        let named = self.ports.store.named(Seer::of(by), id).await?;
         meant(by, id, &named).map_err(|_| AccessError::NotFound { what: "session" }.into())
     }
 
@@ -201,7 +202,8 @@ impl Views {
     ) -> Result<(Record, SessionRow), ViewError> {
         let what = "session";
         may_read(by, what)?;
-        let (record, row) = self.ports.store.session(session).await?.ok_or(AccessError::NotFound { what })?;
+        let found = self.ports.store.session_seen(Seer::of(by), session).await?;
+        let (record, row) = found.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
         Ok((record, row))
     }
@@ -272,9 +274,10 @@ impl Views {
     pub async fn words(&self, by: &Principal, message: MessageId) -> Result<String, ViewError> {
         let what = "message";
         may_read(by, what)?;
-        let (record, row) = self.ports.store.receipt(message).await?.ok_or(AccessError::NotFound { what })?;
+        let found = self.ports.store.receipt_seen(Seer::of(by), message).await?;
+        let (record, row) = found.ok_or(AccessError::NotFound { what })?;
         // Nobody but its sender can have put words in it.
-        if !ended_with_hand_over(by, &record, &row) {
+        if !Seer::of(by).lost(&record, row.by, row.why) {
             readable(by, &record, what)?;
         }
         let words = self.ports.store.words(message).await?;
@@ -301,9 +304,7 @@ impl Views {
             authorize_address(by, brought).map_err(|denied| AccessError::denied(denied, "session"))?;
             whose = address_space(by, brought);
         }
-        let finding = self.ports.store.find(by.org, whose, to.clone()).await?;
-        let seen = finding.record.as_ref().is_none_or(|record| grant_of(by, record).is_some());
-        let found = if seen { finding.found } else { Found::Nothing };
+        let found = self.ports.store.find(Seer::of(by), whose, to.clone()).await?.found;
         let session = match found {
             Found::Open(session) | Found::Ended(session, _) => Some(self.session(by, session).await?),
             Found::Nothing => None,
@@ -383,12 +384,6 @@ impl EnginePorts {
 /// Whoever was allowed to change something is shown how it is now, also by a credential that is not good for reading.
 pub fn who_changed(by: &Principal) -> Principal {
     Principal { rights: by.rights.with(Right::Read), ..by.clone() }
-}
-
-/// True if this is the caller's own message, and was refused because its session became somebody else's.
-fn ended_with_hand_over(by: &Principal, record: &Record, row: &ReceiptRow) -> bool {
-    let own = (by.org, by.person) == (record.org, row.by) && by.bound.is_none();
-    own && row.why == Some(store::project::HANDED_OVER)
 }
 
 pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> Result<(), AccessError> {

@@ -17,7 +17,7 @@ use kernel::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use store::SessionRow;
+use store::{Seer, SessionRow};
 
 /// Worktrees that are looked into for one list, and removed ones that it names.
 pub const WORKTREES_MAX: usize = 200;
@@ -95,8 +95,8 @@ impl Worktrees {
     pub async fn list(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, WorktreeError> {
         may_read(by, "session")?;
         if let Some(session) = of {
-            let record =
-                self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+            let record = self.ports.record_seen(by, session).await?;
+            let record = record.ok_or(AccessError::NotFound { what: "session" })?;
             readable(by, &record, "session")?;
         }
         let mut visible = Visible { ports: &self.ports, by, known: BTreeMap::new() };
@@ -299,7 +299,8 @@ impl Worktrees {
     async fn may_rule(&self, by: &Principal, session: SessionId) -> Result<(), WorktreeError> {
         let denied = |denied| AccessError::denied(denied, "session");
         authorize_right(by, Act::Manage).map_err(denied)?;
-        let record = self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+        let record = self.ports.record_seen(by, session).await?;
+        let record = record.ok_or(AccessError::NotFound { what: "session" })?;
         authorize(by, Act::Manage, &record, ()).map_err(denied)?;
         Ok(())
     }
@@ -519,7 +520,7 @@ impl Visible<'_> {
         if let Some(known) = self.known.get(&session) {
             return Ok(known.clone());
         }
-        let found = self.ports.store.session(session).await?;
+        let found = self.ports.store.session_seen(Seer::of(self.by), session).await?;
         let may = |record: &kernel::Record| readable(self.by, record, "session").is_ok();
         let row = found.filter(|(record, _)| may(record)).map(|(_, row)| row);
         self.known.insert(session, row.clone());

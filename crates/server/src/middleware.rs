@@ -13,7 +13,7 @@ use api::Code;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use engine::{Named, People, Trace};
+use engine::{People, Thing, Trace};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kernel::Principal;
@@ -93,8 +93,8 @@ async fn pass(door: &SharedDoor, mut request: Request, next: Next) -> Response {
     }
     let wish = read_of(&request);
     let mut response = next.run(request).await;
-    if let (Some((named, trace)), Some(by)) = (wish, &by) {
-        note_refused_read(door, by, named, &trace, &response);
+    if let (Some((thing, trace)), Some(by)) = (wish, &by) {
+        note_refused_read(door, by, thing, &trace, &response);
     }
     if let Some(by) = by.filter(|_| is_cookie) {
         renew(door, &by, &mut response, secure).await;
@@ -103,18 +103,18 @@ async fn pass(door: &SharedDoor, mut request: Request, next: Next) -> Response {
 }
 
 /// The thing to be read, if it is named by its id in the path; and by which way.
-fn read_of(request: &Request) -> Option<(Named, Trace)> {
+fn read_of(request: &Request) -> Option<(Thing, Trace)> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let path = request.uri().path().strip_prefix("/api/v1/").filter(|_| reads)?;
-    let named = path.split('/').nth(1).and_then(Named::parse)?;
-    Some((named, request.extensions().get::<RequestMeta>()?.trace()))
+    let thing = path.split('/').nth(1).and_then(Thing::parse)?;
+    Some((thing, request.extensions().get::<RequestMeta>()?.trace()))
 }
 
 /// That somebody may not read this is in the audit a moment later, so that the answer takes as long as for what is not there.
-fn note_refused_read(door: &HttpDoor, by: &Principal, named: Named, trace: &Trace, response: &Response) {
+fn note_refused_read(door: &HttpDoor, by: &Principal, thing: Thing, trace: &Trace, response: &Response) {
     let code = response.extensions().get::<Code>();
     if let Some(code @ (Code::NotFound | Code::NotAllowed | Code::RightMissing)) = code {
-        door.engine.views().read_refused(by, named, code.word(), trace);
+        door.engine.views().read_refused(by, thing, code.word(), trace);
     }
 }
 

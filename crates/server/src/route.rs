@@ -8,7 +8,7 @@ use crate::sessions::{name_owner, session_form};
 use crate::wire::{end_why, previous};
 use api::{Code, Explained, RouteQuery};
 use axum::extract::State;
-use engine::Named;
+use engine::Thing;
 use kernel::{NoRoute, Route, To};
 
 problems! {
@@ -41,7 +41,7 @@ pub(crate) async fn explain(
         explained_form(&named, door.engine.views().explain(&caller.by, to, &caller.trace).await?);
     if let (Explained::Refused { code: Code::NotFound, .. }, To::Session(session)) = (&explained, &named) {
         let code = Code::NotFound.word();
-        door.engine.views().read_refused(&caller.by, Named::Session(*session), code, &caller.trace);
+        door.engine.views().read_refused(&caller.by, Thing::Session(*session), code, &caller.trace);
     }
     if let Explained::Existing { session, .. } = &mut explained {
         name_owner(&door, &caller, session).await?;

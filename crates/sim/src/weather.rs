@@ -354,8 +354,8 @@ impl Wrap for Weather {
     ) -> Reply<'_, store::WriteOutcome<SessionId, Rejection>> {
         Box::pin(self.take_session(by, new))
     }
-    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<kernel::Named>> {
-        Box::pin(self.named_or_others(org, id))
+    fn named(&self, by: Seer, id: SessionId) -> Reply<'_, Vec<kernel::Named>> {
+        Box::pin(self.named_or_others(by, id))
     }
     fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, store::WriteOutcome<Asked, Rejection>> {
         Box::pin(self.take_request(by, new))
@@ -383,7 +383,10 @@ impl Wrap for Weather {
         Box::pin(self.page(session, after, limit, bytes))
     }
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
-        Box::pin(self.receipt_or_old(message))
+        Box::pin(async move { self.old_receipt(self.inner.receipt(message).await?) })
+    }
+    fn receipt_seen(&self, by: Seer, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
+        Box::pin(async move { self.old_receipt(self.inner.receipt_seen(by, message).await?) })
     }
     fn inbox(&self, session: SessionId, limit: usize) -> Reply<'_, Vec<InboxRow>> {
         Box::pin(self.inbox_or_later(session, limit))

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use store::{
     Chosen, Credentials, Finding, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson, NewSession, People,
-    PeopleChange, Purpose, Resource, TokenRow, Trail, Views, WayIn, WriteOutcome,
+    PeopleChange, Purpose, Resource, Seer, TokenRow, Trail, Views, WayIn, WriteOutcome,
 };
 
 const PEOPLE: u128 = 20;
@@ -162,7 +162,8 @@ impl House {
     }
 
     async fn find(&self, session: SessionId) -> Finding {
-        self.store.find(ORG, None, To::Session(session)).await.expect("the store works")
+        let by = Seer::of(&self.owner);
+        self.store.find(by, None, To::Session(session)).await.expect("the store works")
     }
 
     async fn accept(&self, by: &Principal, new: NewMessage) {

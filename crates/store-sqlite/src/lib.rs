@@ -25,6 +25,7 @@ mod projection;
 mod query_plan_tests;
 mod reader;
 mod rules;
+mod sight;
 mod sqlite;
 mod timer;
 mod tokens;

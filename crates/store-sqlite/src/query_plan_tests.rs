@@ -9,6 +9,7 @@ use crate::offers;
 use crate::people::{self, somebody_sql};
 use crate::projection::FIRST_SEAT;
 use crate::rules;
+use crate::sight;
 use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
 use crate::tx::{STORED_SESSION, WHO};
@@ -75,6 +76,10 @@ fn statements() -> Vec<(String, &'static str)> {
         (view::SCOPE.into(), "PRIMARY KEY"),
         (view::HOLDER.into(), "PRIMARY KEY"),
         (view::WORKTREES.into(), "sessions_in_worktree"),
+        (sight::SESSION.into(), "sqlite_autoindex_sessions_1"),
+        (sight::MESSAGE.into(), "sqlite_autoindex_messages_1"),
+        (sight::APPROVAL.into(), "sqlite_autoindex_approvals_1"),
+        (sight::GIVEN.into(), "PRIMARY KEY (kind=? AND grantee=? AND sid=?)"),
         (view::NAMED[0].into(), "sqlite_autoindex_sessions_1"),
         (view::NAMED[1].into(), "sessions_imported"),
         (rules::RULES.into(), "rules_of_org"),

@@ -5,7 +5,9 @@ use crate::lock::Lock;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
-use crate::{append, audit, log, offers, outbox, people, rules, timer, tokens, tx::SqliteTx, view, way_in};
+use crate::{
+    append, audit, log, offers, outbox, people, rules, sight, timer, tokens, tx::SqliteTx, view, way_in,
+};
 use bytes::Bytes;
 use kernel::{
     Act, Address, ApprovalId, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
@@ -85,11 +87,11 @@ impl SqliteStore {
 }
 
 impl WayIn for SqliteStore {
-    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
+    fn named(&self, by: Seer, id: SessionId) -> Reply<'_, Vec<Named>> {
         if !self.has_imports.load(Ordering::Acquire) {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         }
-        self.ask_reader(move |db| view::named(db, org, id))
+        self.ask_reader(move |db| sight::named(db, &by, id))
     }
     fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, WriteOutcome<Accepted, Rejection>> {
         self.write(new.words.len(), move |tx| drive::say(tx, &by, new.clone()))
@@ -145,15 +147,25 @@ impl Log for SqliteStore {
 }
 
 impl Views for SqliteStore {
-    fn find(&self, org: OrgId, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
-        self.ask_reader(move |db| view::find(db, org, whose, &to))
+    fn find(&self, by: Seer, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
+        self.ask_reader(move |db| sight::find(db, &by, whose, &to))
+    }
+    fn whereabouts(&self, by: Seer, thing: Thing) -> Reply<'_, Option<Whereabouts>> {
+        self.ask_reader(move |db| sight::whereabouts(db, &by, thing))
     }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.ask_reader(move |db| view::session(db, session))
     }
-    fn session_with_log(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow, Loaded)>> {
+    fn session_seen(&self, by: Seer, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
+        self.ask_reader(move |db| sight::session(db, &by, session))
+    }
+    fn session_with_log(
+        &self,
+        by: Seer,
+        session: SessionId,
+    ) -> Reply<'_, Option<(Record, SessionRow, Loaded)>> {
         self.ask_reader(move |db| {
-            let Some((record, row)) = view::session(db, session)? else { return Ok(None) };
+            let Some((record, row)) = sight::session(db, &by, session)? else { return Ok(None) };
             Ok(log::load(db, session)?.map(|loaded| (record, row, loaded)))
         })
     }
@@ -181,6 +193,9 @@ impl Views for SqliteStore {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.ask_reader(move |db| view::receipt(db, message))
     }
+    fn receipt_seen(&self, by: Seer, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
+        self.ask_reader(move |db| sight::receipt(db, &by, message))
+    }
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.ask_reader(move |db| view::queue(db, session))
     }
@@ -201,6 +216,9 @@ impl Views for SqliteStore {
     }
     fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
         self.ask_reader(move |db| view::approval(db, approval))
+    }
+    fn approval_seen(&self, by: Seer, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
+        self.ask_reader(move |db| sight::approval(db, &by, approval))
     }
     fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
         self.ask_reader(move |db| view::approvals(db, &by, limit))

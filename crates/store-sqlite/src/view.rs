@@ -6,47 +6,18 @@
 
 use crate::columns::{Bits, Columns, Id, grantee, int, rows};
 use crate::error::SqliteError;
+use crate::sight;
 use crate::tx::{Pid, Sid, who};
-use crate::way_in::{BOUND, BOUND_BEFORE, space};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, Number, OrgId,
-    PersonId, Principal, Record, Scope, SessionId, To, Turn, grant_of,
+    Address, ApprovalId, Claim, Epoch, Grant, Grantee, MessageId, Moment, Named, Number, OrgId, PersonId,
+    Record, Scope, SessionId, Turn,
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Finding, Head, Import, QueuedRow, ReceiptRow, ReceiptState, Seer,
+    ApprovalRow, ApprovalState, BindingRow, Head, Import, QueuedRow, ReceiptRow, ReceiptState, Seer,
     SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
-
-pub(crate) fn find(
-    db: &Connection,
-    org: OrgId,
-    whose: Option<PersonId>,
-    to: &To,
-) -> Result<Finding, SqliteError> {
-    let session = match to {
-        To::Session(session) => Some(*session),
-        To::Conversation(address) => {
-            let params = params![org.stored(), address.to_string(), space(db, org, whose)?];
-            let look = |sql| read_all(db, sql, params, |row| Columns(row).id::<SessionId>(1));
-            match look(BOUND)?.pop() {
-                Some(bound) => Some(bound),
-                None => look(BOUND_BEFORE)?.pop(),
-            }
-        }
-        To::New => None,
-    };
-    let nothing = Finding { found: Found::Nothing, record: None };
-    let Some(session) = session else { return Ok(nothing) };
-    match self::session(db, session)? {
-        Some((record, row)) if record.org == org => {
-            let found = row.ended.map_or(Found::Open(session), |why| Found::Ended(session, why));
-            Ok(Finding { found, record: Some(record) })
-        }
-        _ => Ok(nothing),
-    }
-}
 
 /// The columns of a session's row, in the order in which `session_row` reads them.
 const SESSION: &str =
@@ -89,15 +60,32 @@ pub(crate) const NAMED: [&str; 2] = [
 pub(crate) fn named(db: &Connection, org: OrgId, id: SessionId) -> Result<Vec<Named>, SqliteError> {
     let mut named = Vec::new();
     for sql in NAMED {
-        let found = read_all(db, sql, params![org.stored(), id.stored()], |row| {
-            let row = Columns(row);
-            Ok((row.id(0)?, row.id_maybe(1)?))
-        })?;
-        for (session, imported_by) in found {
+        for (session, imported_by) in named_by(db, sql, org, id)? {
             named.push(Named { record: record_of(db, session)?, imported_by });
         }
     }
     Ok(named)
+}
+
+/// The sessions of an org that came here under an id, and who brought them.
+pub(crate) fn imported_as(
+    db: &Connection,
+    org: OrgId,
+    id: SessionId,
+) -> Result<Vec<(SessionId, Option<PersonId>)>, SqliteError> {
+    named_by(db, NAMED[1], org, id)
+}
+
+fn named_by(
+    db: &Connection,
+    sql: &str,
+    org: OrgId,
+    id: SessionId,
+) -> Result<Vec<(SessionId, Option<PersonId>)>, SqliteError> {
+    read_all(db, sql, params![org.stored(), id.stored()], |row| {
+        let row = Columns(row);
+        Ok((row.id(0)?, row.id_maybe(1)?))
+    })
 }
 
 /// True if any session was ever brought here from elsewhere.
@@ -130,7 +118,7 @@ pub(crate) fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>,
     Ok(grants)
 }
 
-fn record_of(db: &Connection, session: SessionId) -> Result<Record, SqliteError> {
+pub(crate) fn record_of(db: &Connection, session: SessionId) -> Result<Record, SqliteError> {
     let found = self::session(db, session)?;
     found.map(|(record, _)| record).ok_or_else(|| SqliteError::Damaged(format!("session {session} is gone")))
 }
@@ -160,13 +148,7 @@ impl Sight {
 
 /// The one session that a credential is for, if whoever has it may see that one.
 fn bound(db: &Connection, by: &Seer, session: SessionId) -> Result<Option<SessionRow>, SqliteError> {
-    let principal = Principal {
-        bound: Some((session, Turn(0))),
-        groups: by.groups.clone(),
-        ..Principal::member(by.org, by.person, "")
-    };
-    let found = self::session(db, session)?;
-    Ok(found.filter(|(record, _)| grant_of(&principal, record).is_some()).map(|(_, row)| row))
+    Ok(sight::session(db, by, session)?.map(|(_, row)| row))
 }
 
 /// The lists, none of which overlap, as conditions that are also their indexes'.

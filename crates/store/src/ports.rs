@@ -51,9 +51,9 @@ pub const TERMS_PER_START: u64 = 1 << 32;
 ports! {
     /// The way in: what doors and verbs bring, each one transaction.
     pub trait WayIn {
-        /// Every session of this org that answers to an id: the one whose own it is, and those that came here under it. A store
-        /// into which none ever came need not look.
-        Read fn named(org: OrgId, id: SessionId) -> Vec<Named>;
+        /// Every session that answers to an id and that this person may see: the one whose own it is, and those that came here
+        /// under it. A store into which none ever came need not look.
+        Read fn named(by: Seer, id: SessionId) -> Vec<Named>;
 
         /// Promises a message. When this answers `Done`, a power cut cannot lose it.
         ///
@@ -109,17 +109,24 @@ ports! {
     }
 
     /// The views that people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query
-    /// language.
+    /// language. What is asked for by an id takes as long if it is hidden from whoever asks as if it had never been: a method
+    /// that takes a `Seer` reads nothing more of it, and the steps to that answer are the same.
     pub trait Views {
-        /// The session that this `To` finds now, for whoever asks where something would go; with its access record. A conversation
-        /// is looked up among the addresses of `whose`, or among those that are everybody's.
-        Read fn find(org: OrgId, whose: Option<PersonId>, to: To) -> Finding;
+        /// The session that this `To` finds now, if this person may see it, for whoever asks where something would go; with its
+        /// access record. A conversation is looked up among the addresses of `whose`, or among those that are everybody's.
+        Read fn find(by: Seer, whose: Option<PersonId>, to: To) -> Finding;
 
-        /// The access record and the list row of a session.
+        /// Where something is, if it is in the org of this person, and whether they may see it.
+        Read fn whereabouts(by: Seer, thing: Thing) -> Option<Whereabouts>;
+
+        /// The access record and the list row of a session, whoever may see it.
         Read fn session(session: SessionId) -> Option<(Record, SessionRow)>;
 
+        /// The same if this person may see it.
+        Read fn session_seen(by: Seer, session: SessionId) -> Option<(Record, SessionRow)>;
+
         /// The same with the rule facts of its log, read at one moment.
-        Read fn session_with_log(session: SessionId) -> Option<(Record, SessionRow, Loaded)>;
+        Read fn session_with_log(by: Seer, session: SessionId) -> Option<(Record, SessionRow, Loaded)>;
 
         /// A page of the sessions that this person may see, the ones with the newest activity first.
         Read fn sessions(query: SessionsQuery) -> Vec<SessionRow>;
@@ -130,8 +137,11 @@ ports! {
         /// The story facts of one turn of one kind (its words, say), in order.
         Read fn story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
 
-        /// The receipt of a message, with the access record of its session.
+        /// The receipt of a message, with the access record of its session, whoever may see it.
         Read fn receipt(message: MessageId) -> Option<(Record, ReceiptRow)>;
+
+        /// The same if this person may see it, or was told with it that the session is somebody else's now.
+        Read fn receipt_seen(by: Seer, message: MessageId) -> Option<(Record, ReceiptRow)>;
 
         /// The receipts of a session's messages that are not final, in the order in which they will run.
         Read fn queue(session: SessionId) -> Vec<ReceiptRow>;
@@ -151,8 +161,11 @@ ports! {
         /// A page of open bindings that this person may see, in order of their addresses, after this one.
         Read fn bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
 
-        /// A question, with the access record of its session.
+        /// A question, with the access record of its session, whoever may see it.
         Read fn approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
+
+        /// The same if this person may see it.
+        Read fn approval_seen(by: Seer, approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
 
         /// Open questions that this person may see, oldest first.
         Read fn approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;

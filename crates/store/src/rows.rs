@@ -1,10 +1,11 @@
 //! Rows that are read back from a store: for lists, receipts, facts.
 
+use crate::project::HANDED_OVER;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroundPath, GroupId,
-    MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn,
-    Worktree,
+    MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Record, Scope, SessionId, Term, Turn,
+    Worktree, grant_of,
 };
 
 /// Where a message stands. The last five are final.
@@ -229,6 +230,48 @@ impl Seer {
         let bound = by.bound.map(|(session, _)| session);
         Self { org: by.org, person: by.person, groups: by.groups.clone(), bound }
     }
+
+    /// The rule itself: a list shows what a read would. Grants to others make no difference.
+    pub fn sees(&self, record: &Record) -> bool {
+        let bound = self.bound.map(|session| (session, Turn(0)));
+        let groups = self.groups.clone();
+        let by = Principal { bound, groups, ..Principal::member(self.org, self.person, "") };
+        grant_of(&by, record).is_some()
+    }
+
+    /// True if they said this, and it ended because its session became somebody else's: they are told so, although they see
+    /// nothing else of it.
+    pub fn lost(&self, record: &Record, sender: PersonId, why: Option<&str>) -> bool {
+        let own = (self.org, self.person) == (record.org, sender) && self.bound.is_none();
+        own && why == Some(HANDED_OVER)
+    }
+}
+
+/// Something that is asked for by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    Session(SessionId),
+    Message(MessageId),
+    Approval(ApprovalId),
+}
+
+impl Thing {
+    /// The thing of this id, if things of its kind can be read.
+    pub fn parse(id: &str) -> Option<Self> {
+        let session = || id.parse().map(Self::Session).ok();
+        let message = || id.parse().map(Self::Message).ok();
+        let approval = || id.parse().map(Self::Approval).ok();
+        session().or_else(message).or_else(approval)
+    }
+}
+
+/// Where something is, for the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The session that it is, or is in.
+    pub session: SessionId,
+    /// True if whoever asks may see it.
+    pub is_seen: bool,
 }
 
 /// Something that was refused, for the audit.

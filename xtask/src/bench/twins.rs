@@ -6,8 +6,22 @@ use super::figure::{Figure, Rounds, both};
 use super::place::Bench;
 
 const PAIRS: &str = "10000";
-const VERBS: [&str; 8] =
-    ["session", "facts", "preview_undo", "receipt", "say", "stop", "end", "accept_offer"];
+const VERBS: [&str; 14] = [
+    "session",
+    "facts",
+    "preview_undo",
+    "queue",
+    "readiness",
+    "files",
+    "grants",
+    "export",
+    "worktrees",
+    "receipt",
+    "say",
+    "stop",
+    "end",
+    "accept_offer",
+];
 /// Anybody may be let in: who is asked about shares nothing with them anyway.
 const CONFIG: &str = "log = \"warn\"\ntrust_everyone = true\n";
 /// The difference of two medians that nobody can tell from noise, beside what two things that never were differ by.

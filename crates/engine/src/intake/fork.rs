@@ -36,7 +36,7 @@ impl WayIn {
         check_title(title.as_deref())?;
         authorize_right(by, Act::Say).map_err(denied)?;
         let key = self.ports.key("fork", trace, &(session.to_string(), at.map(|turn| turn.0), &title));
-        let record = self.record(session).await?;
+        let record = self.record(by, session).await?;
         // Asked before anything of it is looked at; asked again where it is made.
         authorize(by, Act::Say, &record, ()).map_err(denied)?;
         let fresh = Fresh { address: None, agent: &record.agent, directory: None };

@@ -3,7 +3,7 @@
 //! Whoever asks gets the refusal as the answer: with the files, or with what to put back. The look is a courtesy: what it
 //! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.
 
-use crate::{BadDirectory, ScopeError, UndoPreview, WayIn, WayInError};
+use crate::{AccessError, BadDirectory, ScopeError, UndoPreview, WayIn, WayInError};
 use kernel::{Change, Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn, UndoFiles};
 use store::Resolved;
 
@@ -31,7 +31,7 @@ impl WayIn {
 
     /// One more worktree takes room of the session's owner; one that is there is only entered.
     async fn no_room(&self, session: SessionId, name: &str) -> Result<Option<WayInError>, WayInError> {
-        let record = self.record(session).await?;
+        let record = self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
         match self.ports.room_for_worktree::<WayInError>(record.org, record.owner).await {
             Err(refused @ WayInError::Scope(_)) => {
                 let is_there = self.ports.has_worktree(session, name).await?;

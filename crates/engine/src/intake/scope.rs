@@ -6,7 +6,7 @@ use kernel::{
     BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, SessionId,
     Setting, Turn, authorize_new, grant_of,
 };
-use store::StoreError;
+use store::{Seer, StoreError};
 
 impl WayIn {
     /// Judges if this caller may have a scope changed so, as far as that can be said before it happens.
@@ -53,7 +53,7 @@ impl WayIn {
         message: MessageId,
     ) -> Result<(Record, Scope), WayInError> {
         let none = AccessError::NotFound { what: "message" };
-        let (record, row) = self.ports.store.receipt(message).await?.ok_or(none)?;
+        let (record, row) = self.ports.store.receipt_seen(Seer::of(by), message).await?.ok_or(none)?;
         if grant_of(by, &record).is_none() {
             return Err(none.into());
         }

@@ -12,7 +12,7 @@ impl People {
         match &on {
             Resource::Session(session) => {
                 authorize_right(by, Act::Manage).map_err(denied)?;
-                let record = self.ports.record(*session).await?;
+                let record = self.ports.record_seen(by, *session).await?;
                 let record = record.ok_or(AccessError::NotFound { what: "session" })?;
                 authorize(by, Act::Manage, &record, ()).map_err(denied)?;
             }

@@ -1,7 +1,7 @@
 //! Stories of the audit: that everything is in it once, that it is sealed soon, and that a change shows.
 
 use crate::world::{World, trace};
-use engine::{AccessError, AuditWish, Expiry, MakeToken, Named, PersonChange, Resource, RootRow};
+use engine::{AccessError, AuditWish, Expiry, MakeToken, PersonChange, Resource, RootRow, Thing};
 use kernel::{Grant, Grantee, Policy, Request, Right, Rights, Role, SessionId, To};
 use std::time::Duration;
 
@@ -89,23 +89,23 @@ async fn a_refused_read_is_in_the_audit_within_a_second_and_once_a_minute() {
     };
     let entry = || (Some(bob.person), Some(session), Some("not_found".to_owned()));
     for _ in 0..3 {
-        read(Named::Session(session));
-        read(Named::Session(SessionId::from_bits(77)));
+        read(Thing::Session(session));
+        read(Thing::Session(SessionId::from_bits(77)));
         assert_eq!(reads().await, [entry()]);
     }
     tokio::time::advance(Duration::from_secs(60)).await;
-    read(Named::Session(session));
+    read(Thing::Session(session));
     assert_eq!(reads().await, [entry(), entry()], "a minute later it is news");
     assert_eq!(world.engine.views().refused_reads_dropped(), 0);
     for number in 0..FLOOD {
-        read(Named::Session(SessionId::from_bits(1 << 90 | u128::from(number))));
+        read(Thing::Session(SessionId::from_bits(1 << 90 | u128::from(number))));
     }
     let dropped = world.engine.views().refused_reads_dropped();
     assert!(dropped > 0 && dropped < FLOOD, "{dropped} of {FLOOD}");
     assert_eq!(reads().await.len(), 2, "what nobody made is no news");
     // What waits when the node goes down is not lost.
     tokio::time::advance(Duration::from_secs(60)).await;
-    read(Named::Session(session));
+    read(Thing::Session(session));
     world.engine.shutdown().await;
     assert_eq!(reads().await.len(), 3);
 }

@@ -86,7 +86,8 @@ impl Weather {
 
     /// The word of the limits on a message before anybody has looked whether it is there already.
     async fn limits_first(&self, by: &Principal, new: &NewMessage) -> Result<Option<Rejection>, StoreError> {
-        let Found::Open(session) = self.inner.find(by.org, space_of(by, new), new.to.clone()).await?.found
+        let Found::Open(session) =
+            self.inner.find(Seer::of(by), space_of(by, new), new.to.clone()).await?.found
         else {
             return Ok(None);
         };
@@ -144,8 +145,9 @@ impl Weather {
         self.inner.unfinished(after, limit).await
     }
 
-    pub(super) async fn named_or_others(&self, org: OrgId, id: SessionId) -> Result<Vec<Named>, StoreError> {
-        let named = self.inner.named(org, id).await?;
+    pub(super) async fn named_or_others(&self, by: Seer, id: SessionId) -> Result<Vec<Named>, StoreError> {
+        let org = by.org;
+        let named = self.inner.named(by, id).await?;
         let first = self.inner.session(id).await?.filter(|_| self.sky.lies(Bug::NamesShared, 500));
         let Some((record, _)) = first else { return Ok(named) };
         let grants = vec![(Grantee::Org, Grant::Manage)];
@@ -169,7 +171,7 @@ impl Weather {
     }
 
     async fn other_session(&self, by: &Principal, new: &NewMessage) -> Result<Option<SessionId>, StoreError> {
-        let own = match self.inner.find(by.org, space_of(by, new), new.to.clone()).await?.found {
+        let own = match self.inner.find(Seer::of(by), space_of(by, new), new.to.clone()).await?.found {
             Found::Open(session) => Some(session),
             Found::Ended(..) | Found::Nothing => None,
         };
@@ -182,7 +184,8 @@ impl Weather {
     /// The receipt of a message that nobody keeps; none if it would not have been taken now.
     async fn unkept(&self, by: &Principal, new: &NewMessage) -> Result<Option<Accepted>, StoreError> {
         let session =
-            match (self.inner.find(by.org, space_of(by, new), new.to.clone()).await?.found, &new.fresh) {
+            match (self.inner.find(Seer::of(by), space_of(by, new), new.to.clone()).await?.found, &new.fresh)
+            {
                 (Found::Open(session), _) => Some((session, false)),
                 (_, Some(fresh)) => Some((fresh.session, true)),
                 (_, None) => None,
@@ -277,14 +280,13 @@ impl Weather {
         Ok(page)
     }
 
-    pub(super) async fn receipt_or_old(
+    pub(super) fn old_receipt(
         &self,
-        message: MessageId,
+        now: Option<(Record, ReceiptRow)>,
     ) -> Result<Option<(Record, ReceiptRow)>, StoreError> {
-        let now = self.inner.receipt(message).await?;
         let Some(mut now) = now else { return Ok(None) };
         now.1.unattended &= self.sky.bug != Some(Bug::UnattendedForgotten);
-        let first = lock(&self.old).entry(message).or_insert(now.clone()).clone();
+        let first = lock(&self.old).entry(now.1.message).or_insert(now.clone()).clone();
         // Under a clear sky it has caught up, or no message would ever be final.
         let lies = !self.sky.is_clear() && self.sky.lies(Bug::OldReceipts, 300);
         Ok(Some(if lies { first } else { now }))

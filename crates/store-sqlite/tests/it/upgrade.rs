@@ -150,10 +150,11 @@ async fn sessions_keys_grants_and_sign_ins_are_kept() {
     assert!(!store.may_say(session(1), DISABLED).await.unwrap());
 
     // The same wish again is still the same wish, and the next one is taken.
+    let seer = Seer::of(&host);
     let again = (std::sync::Arc::new(host), next(session(1), 1).1);
     assert!(matches!(accept(&store, again).await.unwrap(), WriteOutcome::Repeated(_)));
     said(&store, next(session(1), 2)).await.unwrap();
-    assert!(store.find(ORG, None, To::Session(session(2))).await.unwrap().record.is_some());
+    assert!(store.find(seer, None, To::Session(session(2))).await.unwrap().record.is_some());
     let account = store.account(ORG, PERSON, "claude".into()).await.unwrap().unwrap();
     assert_eq!((account.names, &account.sealed[..]), (vec!["A_KEY".to_owned()], &b"\x5e\xa1\xed"[..]));
 }

@@ -375,7 +375,7 @@ pub async fn one_address_in_two_orgs_is_two_conversations<F: Fixture>() {
 pub async fn find_tells_open_from_ended_from_nothing<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
-    let found = async |to| store.find(me().org, None, to).await.unwrap();
+    let found = async |to| store.find(Seer::of(&me()), None, to).await.unwrap();
     let nothing = Finding { found: Found::Nothing, record: None };
     assert_eq!(found(conversation("a")).await, nothing);
     assert_eq!(found(To::Session(ses(1))).await, nothing);
@@ -400,7 +400,7 @@ pub async fn find_does_not_look_into_other_orgs<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
     for to in [conversation("a"), To::Session(ses(1))] {
-        let finding = on.store().find(stranger().org, None, to).await.unwrap();
+        let finding = on.store().find(Seer::of(&stranger()), None, to).await.unwrap();
         assert_eq!(finding, Finding { found: Found::Nothing, record: None });
     }
 }
@@ -469,7 +469,7 @@ async fn own_of(store: &dyn Store, by: &Principal) -> Option<SessionId> {
     let rows = store.bindings(Seer::of(by), None, ALL).await.unwrap();
     let theirs: Vec<_> = rows.into_iter().filter(|row| row.address == own()).map(|row| row.session).collect();
     assert!(theirs.len() < 2, "each of them has one");
-    let finding = store.find(by.org, Some(by.person), To::Conversation(own())).await.unwrap();
+    let finding = store.find(Seer::of(by), Some(by.person), To::Conversation(own())).await.unwrap();
     let found = match finding.found {
         kernel::Found::Open(session) => Some(session),
         kernel::Found::Ended(..) | kernel::Found::Nothing => None,

@@ -46,7 +46,7 @@ async fn brought(store: &dyn Store, n: u32, by: &Principal) {
 }
 
 async fn named(store: &dyn Store, by: &Principal) -> Vec<(SessionId, bool)> {
-    let named = store.named(by.org, there()).await.unwrap();
+    let named = store.named(Seer::of(by), there()).await.unwrap();
     named.iter().map(|Named { record, imported_by }| (record.session, imported_by.is_some())).collect()
 }
 
@@ -88,13 +88,16 @@ pub async fn an_imports_name_is_known_in_its_org_only<F: Fixture>() {
     assert_eq!(named(store, &me()).await, [(ses(1), true)]);
     assert_eq!(named(store, &stranger()).await, [(ses(2), true)]);
     brought(store, 3, &friend()).await;
-    assert_eq!(named(store, &me()).await, [(ses(1), true), (ses(3), true)], "each has their own");
+    assert_eq!(named(store, &me()).await, [(ses(1), true)]);
+    assert_eq!(named(store, &friend()).await, [(ses(3), true)], "each has their own");
+    share(store, ses(1), &friend(), Some(Grant::View)).await;
+    assert_eq!(named(store, &friend()).await, [(ses(1), true), (ses(3), true)], "and what they see");
     let on = on.reopen().await;
     assert_eq!(named(on.store(), &stranger()).await, [(ses(2), true)]);
     write(on.store(), ses(1), vec![ended()]).await;
-    assert_eq!(named(on.store(), &me()).await, [(ses(1), true), (ses(3), true)], "final is final");
+    assert_eq!(named(on.store(), &friend()).await, [(ses(1), true), (ses(3), true)], "final is final");
     // Its own id is a name, too, and not one of another org.
-    let own = async |by: &Principal| on.store().named(by.org, ses(1)).await.unwrap();
+    let own = async |by: &Principal| on.store().named(Seer::of(by), ses(1)).await.unwrap();
     assert_eq!(own(&me()).await.iter().map(|named| named.imported_by).collect::<Vec<_>>(), [None]);
     assert_eq!(own(&stranger()).await, []);
 }

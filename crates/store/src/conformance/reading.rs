@@ -105,6 +105,90 @@ pub async fn what_you_may_not_see_is_in_no_list<F: Fixture>() {
     assert_eq!(first.iter().map(|row| row.session).collect::<Vec<_>>(), [ses(1)]);
 }
 
+/// What this person gets of session 1, message 1 and question 1 by their ids, and whether they are told where those are.
+async fn read_by_id(store: &dyn Store, by: &Principal) -> [bool; 8] {
+    let seer = || Seer::of(by);
+    let found = |finding: Finding| finding.found != kernel::Found::Nothing && finding.record.is_some();
+    let told = async |thing| store.whereabouts(seer(), thing).await.unwrap().is_some_and(|told| told.is_seen);
+    [
+        store.session_seen(seer(), ses(1)).await.unwrap().is_some(),
+        store.session_with_log(seer(), ses(1)).await.unwrap().is_some(),
+        store.receipt_seen(seer(), msg(1)).await.unwrap().is_some(),
+        store.approval_seen(seer(), apr(1)).await.unwrap().is_some(),
+        found(store.find(seer(), None, To::Session(ses(1))).await.unwrap()),
+        found(store.find(seer(), None, conversation("a")).await.unwrap()),
+        told(Thing::Session(ses(1))).await,
+        told(Thing::Message(msg(1))).await && told(Thing::Approval(apr(1))).await,
+    ]
+}
+
+pub async fn what_you_may_not_see_is_not_read_by_its_id<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1)).await;
+    write(store, ses(1), vec![opened(), queued(1), started(1, 1), attempt(1), asked(1)]).await;
+    say(store, &me(), conversation("b"), line(2)).await;
+    let bound = |by: Principal, n| Principal { bound: Some((ses(n), Turn(1))), ..by };
+    for by in [me(), bound(me(), 1), Principal::house(me().org)] {
+        assert_eq!(read_by_id(store, &by).await, [true; 8], "{by:?}");
+    }
+    let twin = Principal { org: stranger().org, ..me() };
+    for by in [friend(), stranger(), twin, bound(me(), 2), Principal::house(stranger().org)] {
+        assert_eq!(read_by_id(store, &by).await, [false; 8], "{by:?}");
+    }
+    share(store, ses(1), &friend(), Some(Grant::View)).await;
+    assert_eq!(read_by_id(store, &friend()).await, [true; 8]);
+    let (read, all) = (Seer::of(&friend()), store.session(ses(1)).await.unwrap());
+    assert_eq!(store.session_seen(read.clone(), ses(1)).await.unwrap(), all);
+    assert_eq!(store.receipt_seen(read.clone(), msg(1)).await.unwrap(), store.receipt(msg(1)).await.unwrap());
+    assert_eq!(store.approval_seen(read, apr(1)).await.unwrap(), store.approval(apr(1)).await.unwrap());
+    share(store, ses(1), &friend(), None).await;
+    assert_eq!(read_by_id(store, &friend()).await, [false; 8]);
+    let (on_it, to) = (Resource::Session(ses(1)), Grantee::Org);
+    set(store, PeopleChange::Give { on: on_it, to, grant: Grant::View }).await;
+    assert_eq!(read_by_id(store, &friend()).await, [true; 8], "it is everybody's in the org");
+    assert_eq!(read_by_id(store, &stranger()).await, [false; 8]);
+}
+
+pub async fn where_something_is_is_told_in_its_org_only<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let told = async |by: &Principal, thing| store.whereabouts(Seer::of(by), thing).await.unwrap();
+    for thing in [Thing::Session(ses(1)), Thing::Message(msg(1)), Thing::Approval(apr(1))] {
+        assert_eq!(told(&me(), thing).await, None, "there is nothing at all");
+    }
+    say(store, &me(), conversation("a"), line(1)).await;
+    write(store, ses(1), vec![opened(), queued(1), started(1, 1), attempt(1), asked(1)]).await;
+    let here = |is_seen| Some(Whereabouts { session: ses(1), is_seen });
+    for thing in [Thing::Session(ses(1)), Thing::Message(msg(1)), Thing::Approval(apr(1))] {
+        assert_eq!(told(&me(), thing).await, here(true));
+        assert_eq!(told(&friend(), thing).await, here(false));
+        assert_eq!(told(&stranger(), thing).await, None);
+    }
+    for thing in [Thing::Session(ses(9)), Thing::Message(msg(9)), Thing::Approval(apr(9))] {
+        assert_eq!(told(&me(), thing).await, None, "another stands in for it, and is not told");
+    }
+}
+
+pub async fn whoever_lost_a_message_with_its_session_is_told_so<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1)).await;
+    share(store, ses(1), &friend(), Some(Grant::Prompt)).await;
+    for n in [2, 3] {
+        say(store, &friend(), To::Session(ses(1)), line(n)).await;
+    }
+    let handed_over = Fact::MessageRefused { message: msg(2), why: kernel::RefusedWhy::HandedOver };
+    write(store, ses(1), vec![opened(), queued(1), handed_over, refused(3)]).await;
+    share(store, ses(1), &friend(), None).await;
+    let read = async |by: &Principal, n| store.receipt_seen(Seer::of(by), msg(n)).await.unwrap().is_some();
+    assert!(read(&friend(), 2).await);
+    assert!(!read(&friend(), 3).await, "it ended for another reason");
+    let bound = Principal { bound: Some((ses(1), Turn(1))), ..friend() };
+    assert!(!read(&bound, 2).await, "a turn's credential is told nothing");
+    assert!(!read(&stranger(), 2).await);
+}
+
 pub async fn a_record_says_who_may<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
@@ -256,8 +340,9 @@ pub async fn a_session_is_read_with_its_log<F: Fixture>() {
     let (record, row) = store.session(ses(1)).await.unwrap().unwrap();
     let loaded = store.load(ses(1)).await.unwrap().unwrap();
     assert_eq!(loaded.facts.len(), 3);
-    assert_eq!(store.session_with_log(ses(1)).await.unwrap(), Some((record, row, loaded)));
-    assert_eq!(store.session_with_log(ses(9)).await.unwrap(), None);
+    let read = async |session| store.session_with_log(Seer::of(&me()), session).await.unwrap();
+    assert_eq!(read(ses(1)).await, Some((record, row, loaded)));
+    assert_eq!(read(ses(9)).await, None);
 }
 
 pub async fn the_queue_has_the_order_in_which_messages_will_run<F: Fixture>() {

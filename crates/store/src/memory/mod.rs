@@ -118,8 +118,11 @@ impl MemoryStore {
 }
 
 impl WayIn for MemoryStore {
-    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
-        self.step(move |contents| contents.named(org, id))
+    fn named(&self, by: Seer, id: SessionId) -> Reply<'_, Vec<Named>> {
+        self.step(move |contents| {
+            let named = contents.named(by.org, id).into_iter();
+            named.filter(|named| by.sees(&named.record)).collect()
+        })
     }
     fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, WriteOutcome<Accepted, Rejection>> {
         self.try_step(move |contents| drive::say(contents, &by, new))
@@ -172,15 +175,25 @@ impl Log for MemoryStore {
 }
 
 impl Views for MemoryStore {
-    fn find(&self, org: OrgId, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
-        self.step(move |contents| contents.find(org, whose, &to))
+    fn find(&self, by: Seer, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
+        self.step(move |contents| contents.find(&by, whose, &to))
+    }
+    fn whereabouts(&self, by: Seer, thing: Thing) -> Reply<'_, Option<Whereabouts>> {
+        self.step(move |contents| contents.whereabouts(&by, thing))
     }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.step(move |contents| contents.session(session))
     }
-    fn session_with_log(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow, Loaded)>> {
+    fn session_seen(&self, by: Seer, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
+        self.step(move |contents| contents.session_seen(&by, session))
+    }
+    fn session_with_log(
+        &self,
+        by: Seer,
+        session: SessionId,
+    ) -> Reply<'_, Option<(Record, SessionRow, Loaded)>> {
         self.step(move |contents| {
-            let (record, row) = contents.session(session)?;
+            let (record, row) = contents.session_seen(&by, session)?;
             Some((record, row, contents.load(session)?))
         })
     }
@@ -208,6 +221,9 @@ impl Views for MemoryStore {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.step(move |contents| contents.receipt_and_record(message))
     }
+    fn receipt_seen(&self, by: Seer, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
+        self.step(move |contents| contents.receipt_seen(&by, message))
+    }
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.step(move |contents| contents.queue(session))
     }
@@ -228,6 +244,9 @@ impl Views for MemoryStore {
     }
     fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
         self.step(move |contents| contents.approval(approval))
+    }
+    fn approval_seen(&self, by: Seer, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
+        self.step(move |contents| contents.approval_seen(&by, approval))
     }
     fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
         self.step(move |contents| contents.approvals(&by, limit))

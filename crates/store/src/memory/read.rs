@@ -2,16 +2,30 @@
 
 use super::contents::{Contents, Kept};
 use crate::*;
-use kernel::{
-    Address, ApprovalId, Claim, MessageId, Number, OrgId, PersonId, Principal, Record, SessionId, Turn,
-    grant_of,
-};
+use kernel::{Address, ApprovalId, Claim, MessageId, Number, OrgId, PersonId, Record, SessionId, Turn};
 use std::cmp::Reverse;
 
 impl Contents {
     pub(super) fn session(&self, session: SessionId) -> Option<(Record, SessionRow)> {
         let kept = self.sessions.get(&session)?;
         Some((kept.record.clone(), self.row(kept)))
+    }
+
+    pub(super) fn session_seen(&self, by: &Seer, session: SessionId) -> Option<(Record, SessionRow)> {
+        self.session(session).filter(|(record, _)| by.sees(record))
+    }
+
+    pub(super) fn whereabouts(&self, by: &Seer, thing: Thing) -> Option<Whereabouts> {
+        let (record, is_seen) = match thing {
+            Thing::Session(session) => (self.session(session)?.0, self.session_seen(by, session).is_some()),
+            Thing::Message(message) => {
+                (self.receipt_and_record(message)?.0, self.receipt_seen(by, message).is_some())
+            }
+            Thing::Approval(approval) => {
+                (self.approval(approval)?.0, self.approval_seen(by, approval).is_some())
+            }
+        };
+        (record.org == by.org).then_some(Whereabouts { session: record.session, is_seen })
     }
 
     pub(super) fn sessions(&self, query: &SessionsQuery) -> Vec<SessionRow> {
@@ -99,6 +113,11 @@ impl Contents {
         Some((self.sessions.get(&row.session)?.record.clone(), row))
     }
 
+    pub(super) fn receipt_seen(&self, by: &Seer, message: MessageId) -> Option<(Record, ReceiptRow)> {
+        let seen = |record: &Record, row: &ReceiptRow| by.sees(record) || by.lost(record, row.by, row.why);
+        self.receipt_and_record(message).filter(|(record, row)| seen(record, row))
+    }
+
     /// Of the messages of a turn, what was steered into it began later.
     pub(super) fn turn(&self, session: SessionId, turn: Turn) -> Option<ReceiptRow> {
         let kept = self.sessions.get(&session)?;
@@ -147,7 +166,7 @@ impl Contents {
         let theirs = |whose: &Option<PersonId>| whose.is_none_or(|whose| whose == by.person);
         let ours = self.bound.iter().filter(|((org, _, whose), _)| *org == by.org && theirs(whose));
         let later = ours.filter(|((_, address, _), _)| after.as_ref().is_none_or(|after| address > after));
-        let sees = |session| self.sessions.get(session).is_some_and(|kept| kept.is_seen_by(by));
+        let sees = |session| self.sessions.get(session).is_some_and(|kept| by.sees(&kept.record));
         let seen = later.filter(|(_, row)| sees(&row.session));
         seen.take(limit).map(|(_, row)| row.clone()).collect()
     }
@@ -156,6 +175,10 @@ impl Contents {
         let asked = |kept: &&Kept| kept.projection.approvals.contains_key(&approval);
         let kept = self.sessions.values().find(asked)?;
         Some((kept.record.clone(), kept.approval(approval)?))
+    }
+
+    pub(super) fn approval_seen(&self, by: &Seer, approval: ApprovalId) -> Option<(Record, ApprovalRow)> {
+        self.approval(approval).filter(|(record, _)| by.sees(record))
     }
 
     pub(super) fn approvals(&self, by: &Seer, limit: usize) -> Vec<ApprovalRow> {
@@ -191,19 +214,11 @@ impl Contents {
     }
 
     fn seen<'a>(&'a self, by: &'a Seer) -> impl Iterator<Item = &'a Kept> {
-        self.sessions.values().filter(move |kept| kept.is_seen_by(by))
+        self.sessions.values().filter(move |kept| by.sees(&kept.record))
     }
 }
 
 impl Kept {
-    /// The rule itself: a list shows what a read would.
-    fn is_seen_by(&self, by: &Seer) -> bool {
-        let bound = by.bound.map(|session| (session, Turn(0)));
-        let groups = by.groups.clone();
-        let by = Principal { bound, groups, ..Principal::member(by.org, by.person, "") };
-        grant_of(&by, &self.record).is_some()
-    }
-
     fn approval(&self, approval: ApprovalId) -> Option<ApprovalRow> {
         let asked = self.projection.approvals.get(&approval)?.clone();
         let ApprovalStanding { turn, state, asked_at, until, terms, words, settled_at } = asked;

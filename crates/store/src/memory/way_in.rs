@@ -144,9 +144,9 @@ impl Contents {
         }
     }
 
-    pub(super) fn find(&self, org: OrgId, whose: Option<PersonId>, to: &To) -> Finding {
-        let seen = self.meant_by(org, whose, to).and_then(|session| self.seen_session(session));
-        let seen = seen.filter(|seen| seen.record.org == org);
+    pub(super) fn find(&self, by: &Seer, whose: Option<PersonId>, to: &To) -> Finding {
+        let seen = self.meant_by(by.org, whose, to).and_then(|session| self.seen_session(session));
+        let seen = seen.filter(|seen| by.sees(&seen.record));
         let found = seen.as_ref().map_or(kernel::Found::Nothing, SessionSeen::found);
         Finding { found, record: seen.map(|seen| seen.record) }
     }

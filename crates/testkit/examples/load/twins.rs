@@ -44,10 +44,16 @@ pub(crate) async fn twins(asked: &Asked) -> String {
 type MakeRequest = fn(&Asked, &Target) -> Vec<u8>;
 
 /// Reads first; then wishes, each of which leaves its refusal in the audit.
-const VERBS: [(&str, MakeRequest); 8] = [
+const VERBS: [(&str, MakeRequest); 14] = [
     ("session", |asked, target| read(asked, &format!("sessions/{}", target.session))),
     ("facts", |asked, target| read(asked, &format!("sessions/{}/facts", target.session))),
     ("preview_undo", |asked, target| read(asked, &format!("sessions/{}/undo?turn=1", target.session))),
+    ("queue", |asked, target| read(asked, &format!("sessions/{}/queue", target.session))),
+    ("readiness", |asked, target| read(asked, &format!("sessions/{}/readiness", target.session))),
+    ("files", |asked, target| read(asked, &format!("sessions/{}/files", target.session))),
+    ("grants", |asked, target| read(asked, &format!("sessions/{}/grants", target.session))),
+    ("export", |asked, target| read(asked, &format!("sessions/{}/export", target.session))),
+    ("worktrees", |asked, target| read(asked, &format!("worktrees?session={}", target.session))),
     ("receipt", |asked, target| read(asked, &format!("messages/{}", target.message))),
     ("say", |asked, target| {
         let body = json!({ "to": { "session": target.session }, "text": "hello" });

@@ -6,6 +6,8 @@
 use crate::cluster::Cluster;
 use crate::doors::Bell;
 use crate::engine_ports::EnginePorts;
+use crate::follow::{SharedReadiness, WatchedRights};
+use crate::follow_heads::WatchedHeads;
 use crate::keeper::Keepers;
 use crate::node::LocalNode;
 use crate::people::RightsCache;
@@ -220,6 +222,9 @@ impl Inner {
             ground: ground.clone(),
             exchange: exchange.clone(),
             refused_reads: Arc::default(),
+            watched_rights: WatchedRights::default(),
+            watched_heads: WatchedHeads::default(),
+            shared_readiness: SharedReadiness::default(),
         };
         let people = People {
             ports: ports.clone(),

@@ -1,22 +1,29 @@
 //! One session's facts, one after the other, without end: from the log, then as they happen.
 //!
 //! Whoever watches is asked again whether they may: at every change of rights on this node, and at least every
-//! `LOOK_EVERY`. A right that is gone ends the stream.
+//! `LOOK_EVERY`, once for all who watch the same session with the same credential. A right that is gone ends the stream.
 
 use crate::fanout::{SessionUpdate, SharedFact, newer_than};
 use crate::people::LOOK_EVERY;
+use crate::shared_looks::{Looker, SharedAnswers, SharedLooks, Tell};
 use crate::{InvalidError, Neighbour, ReadyView, UnavailableError, ViewError, Views};
 use kernel::{Number, Principal, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoredEntry;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 /// Facts read at once while a watcher catches up, so that many slow watchers cost little memory.
 const CATCH_UP_FACTS: usize = 64;
 /// And how many bytes of them.
 const CATCH_UP_BYTES: usize = 8 * 1024;
+
+/// How ready sessions are, for many who watch the same one.
+pub(crate) type SharedReadiness = SharedAnswers<(Looker, SessionId), Option<ReadyView>>;
+
+/// The looks at who may still watch which session. Each tells the principal as they are now, and ends when they may not.
+pub(crate) type WatchedRights = SharedLooks<(Looker, SessionId), Arc<Principal>>;
 
 impl Views {
     /// Every fact after a number, those to come included, and live words.
@@ -39,17 +46,51 @@ impl Views {
             .cluster
             .follow(session)
             .ok_or(UnavailableError::Unavailable("shutting down".into()))?;
+        let by = Arc::new(by.clone());
+        let watched =
+            self.watched_rights.join(&self.ports.tasks, (Looker::of(&by), session), by.clone(), |tell| {
+                self.clone().look_at_rights(session, rights, tell)
+            });
         Ok(Follow {
             views: self.clone(),
-            by: by.clone(),
+            by,
             session,
             at: after,
             ring,
             page: Vec::new().into_iter(),
             reading: Reading::Log,
             rights,
-            look_at: Instant::now() + LOOK_EVERY,
+            watched,
         })
+    }
+
+    /// Looks again and again whether they may still read this, until they may not. If it cannot be asked, nobody knows: then
+    /// it is over, too, and readers come back.
+    async fn look_at_rights(self, session: SessionId, mut rights: u64, tell: Tell<Arc<Principal>>) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.ports.cluster.rights_after(rights) => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            rights = self.ports.rights_now();
+            let by = tell.borrow().clone();
+            let Some(now) = self.still_reads(&by, session).await else { return };
+            tell.send_if_modified(|known| {
+                let is_new = **known != now;
+                if is_new {
+                    *known = Arc::new(now);
+                }
+                is_new
+            });
+        }
+    }
+
+    /// The principal as they are now, if they may still read this.
+    async fn still_reads(&self, by: &Principal, session: SessionId) -> Option<Principal> {
+        let by = self.rights_cache.refreshed(by).await.ok()??;
+        self.rights_cache.may_still_read(&by, session).await.ok()?;
+        Some(by)
     }
 }
 
@@ -57,7 +98,7 @@ impl Views {
 #[derive(Debug)]
 pub struct Follow {
     views: Views,
-    by: Principal,
+    by: Arc<Principal>,
     session: SessionId,
     at: Number,
     ring: broadcast::Receiver<SessionUpdate>,
@@ -65,8 +106,8 @@ pub struct Follow {
     reading: Reading,
     /// The number of changes of rights that have been heeded.
     rights: u64,
-    /// When it is asked again whether this may be read, at the latest.
-    look_at: Instant,
+    /// The look that is shared with all who watch this so.
+    watched: watch::Receiver<Arc<Principal>>,
 }
 
 /// Where a watcher reads from.
@@ -87,8 +128,8 @@ enum Next {
     Lagged,
     /// The ring is gone.
     Over,
-    /// The right to read is to be asked again.
-    Look,
+    /// Whoever watches is another than before: what they may do has changed.
+    Changed,
 }
 
 impl Follow {
@@ -108,7 +149,7 @@ impl Follow {
             }
             let told = match self.hear().await {
                 Next::Update(told) => told,
-                Next::Look => continue,
+                Next::Changed => continue,
                 Next::Lagged if self.reading == Reading::RingFirst => {
                     self.reading = Reading::Log;
                     continue;
@@ -139,27 +180,24 @@ impl Follow {
                 Err(broadcast::error::RecvError::Lagged(_)) => Next::Lagged,
                 Err(broadcast::error::RecvError::Closed) => Next::Over,
             },
-            () = self.views.ports.cluster.rights_after(self.rights) => Next::Look,
-            () = tokio::time::sleep_until(self.look_at) => Next::Look,
+            heard = self.watched.changed() => match heard {
+                Ok(()) => Next::Changed,
+                Err(_) => Next::Over,
+            },
         }
     }
 
-    /// Looks if it is time to, or if rights have changed.
+    /// Heeds what the shared look says; and looks by itself if rights have changed and that one may not have heard of it yet:
+    /// nothing is told after it.
     async fn heed(&mut self) -> Option<()> {
-        if Instant::now() >= self.look_at || self.views.ports.rights_now() != self.rights {
-            self.look().await?;
+        if self.watched.has_changed().ok()? {
+            self.by = self.watched.borrow_and_update().clone();
         }
-        Some(())
-    }
-
-    /// Asks whether this may still be read. If it cannot be asked, nobody knows: the reader comes back.
-    async fn look(&mut self) -> Option<()> {
         let rights = self.views.ports.rights_now();
-        let by = self.views.rights_cache.refreshed(&self.by).await.ok()??;
-        self.views.rights_cache.may_still_read(&by, self.session).await.ok()?;
-        self.by = by;
-        self.rights = rights;
-        self.look_at = Instant::now() + LOOK_EVERY;
+        if rights != self.rights {
+            self.by = Arc::new(self.views.still_reads(&self.by, self.session).await?);
+            self.rights = rights;
+        }
         Some(())
     }
 
@@ -250,9 +288,11 @@ impl ReadyFollow {
     /// Its readiness, if that is not what was told last. If it cannot be seen, it is looked again later.
     async fn changed(&mut self) -> Option<ReadyView> {
         let Follow { views, by, session, .. } = &self.follow;
-        let (seen, now) = (views.readiness(by, *session).await, views.ports.now());
+        let look = async { views.readiness(by, *session).await.ok() };
+        let seen = views.shared_readiness.ask((Looker::of(by), *session), look).await;
+        let now = views.ports.now();
         self.look_at = Instant::now() + READY_EVERY;
-        let view = seen.ok()?;
+        let view = seen?;
         // What is waited for until a moment is something else after it.
         let deadlines = view.parts.iter().filter_map(|part| part.until).filter(|until| *until > now);
         if let Some(next) = deadlines.min() {

@@ -23,6 +23,7 @@ mod errors;
 mod export;
 mod fanout;
 mod follow;
+mod follow_heads;
 mod inbound;
 mod intake;
 mod keeper;
@@ -36,6 +37,7 @@ mod refused_reads;
 mod roster;
 mod runner_ports;
 mod sealer;
+mod shared_looks;
 mod story;
 mod tasks;
 mod timer;
@@ -60,6 +62,7 @@ pub use export::{
 };
 pub use fanout::{LiveWords, SessionUpdate, SharedFact};
 pub use follow::{Follow, FollowUpdate, ReadyFollow};
+pub use follow_heads::FollowHeads;
 pub use inbound::{
     CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MESSAGE_TEXT_BYTES_MAX, MODEL_BYTES_MAX, MessagePart,
     PARTS_MAX, Receipt, TITLE_BYTES_MAX, Trace,

@@ -4,6 +4,8 @@
 
 use crate::engine_ports::EnginePorts;
 use crate::fanout::SharedFact;
+use crate::follow::{SharedReadiness, WatchedRights};
+use crate::follow_heads::WatchedHeads;
 use crate::inbound::plain_text;
 use crate::people::{LOOK_EVERY, RightsCache};
 use crate::refused_reads::RefusedReads;
@@ -19,7 +21,7 @@ use store::{
     BindingRow, DiskTotals, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery,
     StoreError, StoredEntry, Which,
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// An answer longer than this is cut in a receipt; the log has all of it.
@@ -86,6 +88,9 @@ pub struct Views {
     /// Places for conversations that are being taken in or out.
     pub(crate) exchange: Arc<Semaphore>,
     pub(crate) refused_reads: Arc<RefusedReads>,
+    pub(crate) watched_rights: WatchedRights,
+    pub(crate) watched_heads: WatchedHeads,
+    pub(crate) shared_readiness: SharedReadiness,
 }
 
 impl Views {
@@ -318,11 +323,6 @@ impl Views {
         let by = self.refreshed(by).await?;
         may_read(&by, "session")?;
         Ok(self.ports.store.heads(Seer::of(&by), after, limit).await?)
-    }
-
-    /// Grows whenever any session has changed: a hint to ask `heads` again.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.ports.cluster.changes()
     }
 
     /// Every agent that there is for the caller, and whether it is here, as of a while ago.

@@ -7,6 +7,7 @@ mod approvals;
 mod audit;
 mod chores;
 mod credentials;
+mod crowd;
 mod disk;
 mod doors;
 mod errands;

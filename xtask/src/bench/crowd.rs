@@ -15,10 +15,13 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     for _ in 0..bench.rounds {
         let server = bench.serve("crowd", CONFIG)?;
         let took = bench.load(&server, "crowd", &[("count", COUNT)])?;
-        for when in ["quiet", "crowded"] {
+        for when in ["quiet", "crowded", "after"] {
             for what in ["lists", "says"] {
                 rounds.note_all(&format!("{when}.{what}"), &took[when][what], &["p50_us", "p99_us"])?;
             }
+        }
+        for when in ["quiet", "crowded"] {
+            rounds.note_all(when, &took[when], &["server_cpu", "own_cpu"])?;
         }
         rounds.note_all("held", &took, &["idle", "streams", "looks", "bodies"])?;
     }
@@ -28,8 +31,9 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     let figure = |what: &str, name: &str| {
         let of = |when: &str, part: &str| rounds.median(&format!("{when}.{name}.{part}"));
         let ratio = of("crowded", "p99_us") / of("quiet", "p99_us");
+        let after = both(of("after", "p50_us"), of("after", "p99_us"));
         Figure::new(
-            format!("{what} beside two who hold all they can, p50 / p99"),
+            format!("{what} beside two who hold all they can, p50 / p99 (after: {after})"),
             both(of("crowded", "p50_us"), of("crowded", "p99_us")),
         )
         .beside(format!("quiet {}", both(of("quiet", "p50_us"), of("quiet", "p99_us"))), ratio)
@@ -38,6 +42,18 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(vec![
         figure("another's list of 50 sessions", "lists"),
         figure("another's message", "says"),
+        Figure::new(
+            "processor of the server / of the load generator meanwhile",
+            format!(
+                "{:.2} / {:.2} cores",
+                rounds.median("crowded.server_cpu"),
+                rounds.median("crowded.own_cpu")
+            ),
+        )
+        .beside(
+            format!("quiet {:.2} / {:.2}", rounds.median("quiet.server_cpu"), rounds.median("quiet.own_cpu")),
+            rounds.median("crowded.server_cpu") / rounds.median("quiet.server_cpu"),
+        ),
         Figure::new("held of 8,192 connections, 4,096 streams, 64 looks and 128 bodies", words),
     ])
 }

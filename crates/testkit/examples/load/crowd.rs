@@ -1,8 +1,10 @@
 //! One stranger and one member who take whatever they can get, and everybody else meanwhile.
 //!
 //! `crowd count=N`: asks as the machine's person for a list and says something, N times each; then lets a stranger open 8,192
-//! connections, and a member 4,096 streams, 64 looks that do not end, and bodies of 128 MiB that do not either, each from an address
-//! of its own; and asks again. Prints both, with how much of it the server has let them have.
+//! connections, and a member 4,096 streams (of one session, and of all), 64 looks that do not end, and bodies of 128 MiB that do not
+//! either, each from an address of its own; asks again; and once more when they have gone, which says what the order alone does.
+//! Prints all three, each with the share of a processor that the server and this program had meanwhile, and how much the server has
+//! let them have. `idle=`, `streams=`, `looks=` and `bodies=` ask for other numbers, to see what each of them does.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -13,11 +15,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http::{Connection, fresh_key, get, post, rekey};
+use crate::proc::cpu;
 use crate::team::let_in;
 use crate::{Asked, Times};
 
 const IDLE: usize = 8_192;
 const STREAMS: usize = 4_096;
+/// The streams that the server lets one person have, unless it is told otherwise.
+const STREAMS_PER_PERSON: usize = 1_024;
 const LOOKS: usize = 64;
 const BODIES: usize = 128;
 const BODY_BYTES: usize = 1 << 20;
@@ -32,27 +37,37 @@ const WARM: usize = 50;
 pub(crate) async fn crowd(asked: &Rc<Asked>) -> String {
     let count: usize = asked.number("count");
     let mut others = Others::new(asked, count).await;
-    let quiet = others.ask_all().await;
+    let quiet = others.ask_all(asked).await;
     let member = asked.with("token", &let_in(asked, "greedy").await);
     let session = blocked_session(&member).await;
     let mut held = Vec::new();
-    for number in 0..IDLE {
+    for number in 0..asked.number_or("idle", IDLE) {
         held.extend(open(asked.host(), STRANGER, b"GET /healthz HTTP/1.1\r\n").await);
         if number % 256 == 0 {
             tokio::task::yield_now().await;
         }
     }
     let idle = still_open(&mut held).await;
-    let follow = get(&member, &format!("/api/v1/sessions/{session}/facts?after=0"), "text/event-stream");
-    let streams = hold(asked.host(), &follow, STREAMS, |number| MEMBER[number % 2], &mut held).await;
+    let count = asked.number_or("streams", STREAMS) / 2;
+    let mut streams = 0;
+    for path in [format!("/api/v1/sessions/{session}/facts?after=0"), "/api/v1/facts".to_owned()] {
+        let follow = get(&member, &path, "text/event-stream");
+        // Half of what one may have are of the first kind, so that there is room for the other.
+        let count = if streams == 0 { count.min(STREAMS_PER_PERSON / 2) } else { count };
+        streams += hold(asked.host(), &follow, count, |number| MEMBER[number % 2], &mut held).await;
+    }
     let look = get(&member, &format!("/api/v1/sessions/{session}/files"), "application/json");
-    let looks = hold(asked.host(), &look, LOOKS, |_| MEMBER[2], &mut held).await;
+    let count = asked.number_or("looks", LOOKS);
+    let looks = hold(asked.host(), &look, count, |_| MEMBER[2], &mut held).await;
     let body = half_a_body(&member);
-    let bodies = hold(asked.host(), &body, BODIES, |_| MEMBER[2], &mut held).await;
-    let crowded = others.ask_all().await;
+    let count = asked.number_or("bodies", BODIES);
+    let bodies = hold(asked.host(), &body, count, |_| MEMBER[2], &mut held).await;
+    let crowded = others.ask_all(asked).await;
     drop(held);
+    tokio::time::sleep(SETTLE).await;
+    let after = others.ask_all(asked).await;
     format!(
-        r#"{{"quiet":{quiet},"crowded":{crowded},"idle":{idle},"streams":{streams},"looks":{looks},"bodies":{bodies}}}"#
+        r#"{{"quiet":{quiet},"crowded":{crowded},"after":{after},"idle":{idle},"streams":{streams},"looks":{looks},"bodies":{bodies}}}"#
     )
 }
 
@@ -78,7 +93,9 @@ impl Others {
         Self { host: asked.host().to_owned(), list, say, count }
     }
 
-    async fn ask_all(&mut self) -> String {
+    async fn ask_all(&mut self, asked: &Asked) -> String {
+        let pids = [asked.number("pid"), std::process::id()];
+        let (began, cpu_before) = (Instant::now(), pids.map(cpu));
         // A new connection each time: one that rested while the others came may have been closed.
         let mut connection = Connection::open(&self.host).await;
         let (mut lists, mut says) = (Times::default(), Times::default());
@@ -98,7 +115,10 @@ impl Others {
                 says.note(said);
             }
         }
-        format!(r#"{{"lists":{{{}}},"says":{{{}}}}}"#, lists.members(), says.members())
+        let took = began.elapsed().as_secs_f64();
+        let [server, own] = [0, 1].map(|of| (cpu(pids[of]) - cpu_before[of]).as_secs_f64() / took);
+        let (lists, says) = (lists.members(), says.members());
+        format!(r#"{{"lists":{{{lists}}},"says":{{{says}}},"server_cpu":{server:.2},"own_cpu":{own:.2}}}"#)
     }
 }
 

@@ -64,6 +64,11 @@ impl Asked {
         self.text(name).parse().unwrap_or_else(|_| panic!("{name} is not a number"))
     }
 
+    /// The same, or this if it was not said.
+    fn number_or<T: FromStr>(&self, name: &str, or: T) -> T {
+        if self.0.contains_key(name) { self.number(name) } else { or }
+    }
+
     /// The same with another value.
     fn with(&self, name: &str, value: &str) -> Self {
         let mut all = self.0.clone();

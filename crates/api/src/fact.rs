@@ -335,8 +335,9 @@ pub enum Story {
     Memory { way: String, turns: u64, text: String },
     /// More of what a script of a worktree printed. `stage`: `setup` or `teardown`; `offset` counts its bytes.
     Script { stage: String, offset: u64, output: String },
-    /// A worktree of the session. `change`: `removed`, `restored`, `merged` or `applied`; the hidden ref keeps everything that was in it, or that was where its work came
-    /// to, and is empty for one that was deleted by hand and made again, or whose work was there already.
+    /// A worktree of the session. `change`: `removed`, `restored`, `merged` or `applied`; the reference is the snapshot that keeps
+    /// everything that was in it, or that was where its work came to, and is empty for one that was deleted by hand and made
+    /// again, or whose work was there already.
     Worktree { name: String, change: String, reference: String },
     /// The agent asks a person.
     Question {

@@ -4,7 +4,7 @@ use crate::{At, Choice, Invalid};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// The longest name of a hidden ref.
+/// The longest name of a snapshot that is kept.
 const REFERENCE_LENGTH_MAX: usize = 255;
 
 /// A worktree that a session has.
@@ -51,7 +51,7 @@ pub struct RemovedWorktree {
     pub repository: String,
     /// Its branch.
     pub branch: String,
-    /// The hidden ref of the repository that keeps everything that was in it.
+    /// The snapshot in Homing's own store that keeps everything that was in it.
     pub reference: String,
     /// When it was removed.
     pub removed_at: At,

@@ -423,7 +423,7 @@ pub struct RemovedTree {
     pub repository: GroundPath,
     /// Its branch.
     pub branch: String,
-    /// The reference that keeps everything that was in it: a hidden ref of the repository.
+    /// The reference that keeps everything that was in it: a hidden ref of the repository's snapshot store.
     pub reference: String,
     /// When it was removed.
     pub removed_at: Moment,

@@ -1,7 +1,7 @@
 //! The fate of worktrees when nobody is in them: they are listed, removed, restored, and collected.
 //!
 //! A worktree belongs to its session, so whoever may see or manage the session may see or manage it. Removing keeps
-//! everything on a hidden ref; it is a chore, which is asked for like anything else (`intake`) and done by the session's keeper
+//! everything as a snapshot; it is a chore, which is asked for like anything else (`intake`) and done by the session's keeper
 //! (`keeper/chores.rs`), so that nobody walks in meanwhile. What has become of it is then looked at.
 
 use crate::engine_ports::EnginePorts;

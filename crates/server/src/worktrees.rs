@@ -70,7 +70,7 @@ pub(crate) async fn list(
 /// Remove a worktree
 ///
 /// Only if its session is not in it. The agent's teardown script runs first, then everything that is in it, committed or
-/// not, is kept on a hidden ref of its repository. Asked again, it answers the same.
+/// not, is kept in Homing's own store of snapshots, and nothing in its repository. Asked again, it answers the same.
 #[utoipa::path(
     delete, path = "/api/v1/sessions/{id}/worktrees/{name}", tag = "worktrees", operation_id = "remove_worktree",
     params(WorktreePath, RemoveWorktreeQuery, KeyHeader),

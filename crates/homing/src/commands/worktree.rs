@@ -15,8 +15,8 @@ use crate::{system, time};
 
 /// List worktrees, remove them, have them back, or bring their work back
 ///
-/// A worktree belongs to the session that entered it. Whatever is removed is kept first, committed or not, on a hidden ref
-/// of the repository, and can be had back.
+/// A worktree belongs to the session that entered it. Whatever is removed is kept first, committed or not, in Homing's own
+/// store of snapshots, and can be had back.
 #[derive(clap::Args)]
 pub(crate) struct WorktreeArgs {
     /// Only this session's [default: all that you may see]

@@ -131,6 +131,13 @@ type InputWriter = dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send;
 
 /// One run of git, before it is started.
 pub(super) struct GitCall {
+    plan: GitPlan,
+    say: GitInput,
+}
+
+/// Everything about a run of git but its input: the same for each try.
+#[derive(Clone)]
+struct GitPlan {
     runner: GitRunner,
     words: Vec<OsString>,
     git_dir: PathBuf,
@@ -141,7 +148,6 @@ pub(super) struct GitCall {
     identity: Option<(String, String)>,
     excludes: Option<PathBuf>,
     settings: Vec<String>,
-    say: GitInput,
     output_bytes_max: usize,
     is_cut_allowed: bool,
     is_durable: bool,
@@ -172,7 +178,7 @@ impl GitOutput {
 
 impl GitRunner {
     pub(super) fn call(&self, git_dir: &Path, command: &str) -> GitCall {
-        GitCall {
+        let plan = GitPlan {
             runner: self.clone(),
             words: vec![command.into()],
             git_dir: git_dir.to_path_buf(),
@@ -183,63 +189,63 @@ impl GitRunner {
             identity: None,
             excludes: None,
             settings: Vec::new(),
-            say: GitInput::Nothing,
             output_bytes_max: self.output_bytes_max,
             is_cut_allowed: false,
             is_durable: false,
             is_private: false,
-        }
+        };
+        GitCall { plan, say: GitInput::Nothing }
     }
 }
 
 impl GitCall {
     pub(super) fn word(mut self, word: impl AsRef<OsStr>) -> Self {
-        self.words.push(word.as_ref().to_owned());
+        self.plan.words.push(word.as_ref().to_owned());
         self
     }
 
     pub(super) fn words<const N: usize>(mut self, words: [&str; N]) -> Self {
-        self.words.extend(words.iter().map(OsString::from));
+        self.plan.words.extend(words.iter().map(OsString::from));
         self
     }
 
     pub(super) fn work_tree(mut self, path: &Path) -> Self {
-        self.work_tree = Some(path.to_path_buf());
+        self.plan.work_tree = Some(path.to_path_buf());
         self
     }
 
     pub(super) fn index(mut self, path: &Path) -> Self {
-        self.index = Some(path.to_path_buf());
+        self.plan.index = Some(path.to_path_buf());
         self
     }
 
     /// A directory of objects that are read, and never written to.
     pub(super) fn alternate(mut self, objects: &Path) -> Self {
-        self.alternate = Some(objects.to_path_buf());
+        self.plan.alternate = Some(objects.to_path_buf());
         self
     }
 
     /// The directory that objects are written to, instead of that of the git directory.
     pub(super) fn objects(mut self, objects: &Path) -> Self {
-        self.objects = Some(objects.to_path_buf());
+        self.plan.objects = Some(objects.to_path_buf());
         self
     }
 
     /// The name and the address that a commit gets, instead of ours.
     pub(super) fn identity(mut self, identity: Option<(String, String)>) -> Self {
-        self.identity = identity;
+        self.plan.identity = identity;
         self
     }
 
     /// An ignore file that counts less than those of the repository.
     pub(super) fn excludes(mut self, file: Option<PathBuf>) -> Self {
-        self.excludes = file;
+        self.plan.excludes = file;
         self
     }
 
     /// More settings, which win over ours only where ours say nothing.
     pub(super) fn settings(mut self, settings: &[String]) -> Self {
-        self.settings.extend_from_slice(settings);
+        self.plan.settings.extend_from_slice(settings);
         self
     }
 
@@ -258,19 +264,19 @@ impl GitCall {
 
     /// The rest of what git prints is not wanted.
     pub(super) fn cut_at(mut self, bytes: usize) -> Self {
-        self.output_bytes_max = bytes;
-        self.is_cut_allowed = true;
+        self.plan.output_bytes_max = bytes;
+        self.plan.is_cut_allowed = true;
         self
     }
 
     pub(super) fn durable(mut self, is_durable: bool) -> Self {
-        self.is_durable = is_durable;
+        self.plan.is_durable = is_durable;
         self
     }
 
     /// The files that it writes are for nobody else, until they are given another mode.
     pub(super) fn private(mut self, is_private: bool) -> Self {
-        self.is_private = is_private;
+        self.plan.is_private = is_private;
         self
     }
 
@@ -311,24 +317,11 @@ impl GitCall {
             GitInput::Bytes(bytes) => GitInput::Bytes(bytes.clone()),
             GitInput::Written(_) => return None,
         };
-        Some(Self {
-            runner: self.runner.clone(),
-            words: self.words.clone(),
-            git_dir: self.git_dir.clone(),
-            work_tree: self.work_tree.clone(),
-            index: self.index.clone(),
-            alternate: self.alternate.clone(),
-            objects: self.objects.clone(),
-            identity: self.identity.clone(),
-            excludes: self.excludes.clone(),
-            settings: self.settings.clone(),
-            say,
-            ..*self
-        })
+        Some(Self { plan: self.plan.clone(), say })
     }
 
     async fn once(self) -> Result<GitOutput, GitError> {
-        let (shown, time_max) = (self.shown(), self.runner.time_max);
+        let (shown, time_max) = (self.shown(), self.plan.runner.time_max);
         match tokio::time::timeout(time_max, self.run()).await {
             Ok(said) => said,
             // Dropping the run has ended the process.
@@ -338,7 +331,7 @@ impl GitCall {
 
     /// For people: the words, without what is the same in each run.
     fn shown(&self) -> String {
-        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
+        let words: Vec<_> = self.plan.words.iter().map(|word| word.to_string_lossy()).collect();
         let mut text = format!("git {}", words.join(" "));
         if let Some((end, _)) = text.char_indices().nth(200) {
             text.truncate(end);
@@ -347,57 +340,57 @@ impl GitCall {
     }
 
     fn command(&self) -> Command {
-        let mut command = match self.is_private {
+        let mut command = match self.plan.is_private {
             true => {
                 let mut shell = Command::new("/bin/sh");
-                shell.args(["-c", PRIVATELY]).arg(&self.runner.program);
+                shell.args(["-c", PRIVATELY]).arg(&self.plan.runner.program);
                 shell
             }
-            false => Command::new(&self.runner.program),
+            false => Command::new(&self.plan.runner.program),
         };
         command.env_clear().envs(ENVIRONMENT.iter().copied());
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()));
-        command.env("HOME", &self.runner.home).env("XDG_CONFIG_HOME", &self.runner.home);
-        command.env("GIT_DIR", &self.git_dir);
-        if let Some(work_tree) = &self.work_tree {
+        command.env("HOME", &self.plan.runner.home).env("XDG_CONFIG_HOME", &self.plan.runner.home);
+        command.env("GIT_DIR", &self.plan.git_dir);
+        if let Some(work_tree) = &self.plan.work_tree {
             // Its names are looked up from there, too, when an index is written: what was changed in the index's own second
             // has to be looked into.
             command.env("GIT_WORK_TREE", work_tree).arg("-C").arg(work_tree);
         }
-        if let Some(index) = &self.index {
+        if let Some(index) = &self.plan.index {
             command.env("GIT_INDEX_FILE", index);
         }
-        if let Some(alternate) = &self.alternate {
+        if let Some(alternate) = &self.plan.alternate {
             command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(alternate));
         }
-        if let Some(objects) = &self.objects {
+        if let Some(objects) = &self.plan.objects {
             command.env("GIT_OBJECT_DIRECTORY", objects);
         }
-        if let Some((name, email)) = &self.identity {
+        if let Some((name, email)) = &self.plan.identity {
             command.env("GIT_AUTHOR_NAME", name).env("GIT_COMMITTER_NAME", name);
             command.env("GIT_AUTHOR_EMAIL", email).env("GIT_COMMITTER_EMAIL", email);
         }
-        let durable = if self.is_durable { DURABLE } else { &[] };
+        let durable = if self.plan.is_durable { DURABLE } else { &[] };
         let ours = SETTINGS.iter().chain(durable).copied();
-        for setting in self.settings.iter().map(String::as_str).chain(ours) {
+        for setting in self.plan.settings.iter().map(String::as_str).chain(ours) {
             command.arg("-c").arg(setting);
         }
-        if let Some(file) = &self.excludes {
+        if let Some(file) = &self.plan.excludes {
             let mut setting = OsString::from("core.excludesFile=");
             setting.push(file);
             command.arg("-c").arg(setting);
         }
-        command.arg("--no-pager").args(&self.words);
-        command.current_dir(&self.runner.home).process_group(0).kill_on_drop(true);
+        command.arg("--no-pager").args(&self.plan.words);
+        command.current_dir(&self.plan.runner.home).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command
     }
 
     async fn run(self) -> Result<GitOutput, GitError> {
         let shown = self.shown();
-        let no_git = |why| GitError::NoGit { program: self.runner.program.clone(), why };
-        let (attended, complaints, complain) = self.runner.runs.begin(&self.git_dir)?;
+        let no_git = |why| GitError::NoGit { program: self.plan.runner.program.clone(), why };
+        let (attended, complaints, complain) = self.plan.runner.runs.begin(&self.plan.git_dir)?;
         // Our own end of it is closed with what git is started by.
         let mut child = self.command().stderr(complain).spawn().map_err(no_git)?;
         let group = ProcessGroup::of(&child);
@@ -407,7 +400,7 @@ impl GitCall {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both were asked for")
         };
-        let (bytes_max, is_cut_allowed) = (self.output_bytes_max, self.is_cut_allowed);
+        let (bytes_max, is_cut_allowed) = (self.plan.output_bytes_max, self.plan.is_cut_allowed);
         let reading = async {
             let read = read_bounded(output, bytes_max).await;
             if matches!(&read, Ok((_, true))) {
@@ -422,8 +415,8 @@ impl GitCall {
         };
         let (wrote, out, complaint) = tokio::select! {
             talked = talk => talked,
-            () = until_stuck(group.number(), self.runner.stuck_max), if !is_told_later => {
-                return Err(GitError::Stuck { command: shown, seconds: self.runner.stuck_max.as_secs() });
+            () = until_stuck(group.number(), self.plan.runner.stuck_max), if !is_told_later => {
+                return Err(GitError::Stuck { command: shown, seconds: self.plan.runner.stuck_max.as_secs() });
             }
         };
         let status = child.wait().await.map_err(no_git)?;

@@ -306,7 +306,7 @@ impl ErrandRunner {
         how: MergeHow,
         say: &mpsc::Sender<ErrandOutput>,
     ) -> Result<String, String> {
-        let merged = self.ports.trees.merge(self.whom.of.clone(), name, how).await?;
+        let merged = self.ports.trees.merge(self.whom.of.clone(), name, how, false).await?;
         let branch = merged.branch.as_deref().map_or_else(String::new, |branch| format!("{branch} in "));
         let into = merged.into.for_readers();
         let words = match merged.files.len() {

@@ -112,7 +112,7 @@ impl Node for LocalNode {
     ) -> ClusterReply<'_, Result<MergedTree, TreesError>> {
         Box::pin(async move {
             let (trees, of) = self.ground_of(session).await.map_err(TreesError::Failed)?;
-            trees.preview_merge(of, &name, how).await
+            trees.merge(of, &name, how, true).await
         })
     }
 

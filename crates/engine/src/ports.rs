@@ -251,19 +251,14 @@ pub trait Trees: Debug + Send + Sync + 'static {
         of: OwnedSession,
         removed: RemovedTree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
-    /// The work of a worktree as it would come back to where it was made from, or why it cannot. Nothing is changed.
-    fn preview_merge(
-        &self,
-        of: OwnedSession,
-        name: &str,
-        how: MergeHow,
-    ) -> TreeReply<'_, Result<MergedTree, TreesError>>;
-    /// Brings the work of a worktree back. Done again it goes on where it was cut short, or finds it done.
+    /// Brings the work of a worktree back to where it was made from. Done again it goes on where it was cut short, or finds it
+    /// done. A dry run changes nothing: it says what would come back, or which files are in the way.
     fn merge(
         &self,
         of: OwnedSession,
         name: &str,
         how: MergeHow,
+        dry_run: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>>;
     /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>>;
@@ -581,15 +576,13 @@ impl Trees for NoTrees {
     fn restore(&self, _: OwnedSession, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
-    fn preview_merge(
+    fn merge(
         &self,
         _: OwnedSession,
         _: &str,
         _: MergeHow,
+        _: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
-        none()
-    }
-    fn merge(&self, _: OwnedSession, _: &str, _: MergeHow) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         none()
     }
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {

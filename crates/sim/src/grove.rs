@@ -456,21 +456,12 @@ impl Trees for FaultyTrees {
         Box::pin(async move { Err(refused(&format!("{} was never removed", removed.name))) })
     }
 
-    fn preview_merge(
-        &self,
-        _: OwnedSession,
-        name: &str,
-        _: MergeHow,
-    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
-        let name = name.to_owned();
-        Box::pin(async move { Err(refused(&format!("nobody merges {name} in a story"))) })
-    }
-
     fn merge(
         &self,
         _: OwnedSession,
         name: &str,
         _: MergeHow,
+        _: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         let name = name.to_owned();
         Box::pin(async move { Err(refused(&format!("nobody merges {name} in a story"))) })

@@ -469,13 +469,20 @@ impl GitTrees {
         entered_form(&wanted.name, entered.map_err(tree_error)?)
     }
 
-    pub(crate) async fn preview_merge(
+    /// A dry run names the files that are in the way.
+    pub(crate) async fn merge(
         &self,
         session: SessionId,
         name: String,
         how: MergeHow,
+        dry_run: bool,
     ) -> Result<MergedTree, TreesError> {
-        let seen = self.git.preview_merge(&name_of(session, &name)?, how).await;
+        let full = name_of(session, &name)?;
+        if !dry_run {
+            let safety = SnapshotName { session, turn: 0, moment: SnapshotMoment::Safety };
+            return self.git.merge(&full, how, &safety).await.map(merged_form).map_err(merge_error);
+        }
+        let seen = self.git.preview_merge(&full, how).await;
         let obstacle = |kind, files: Vec<PathBuf>| {
             let obstacle = Some((kind, files.into_iter().map(shown).collect()));
             Ok(MergedTree { obstacle, ..MergedTree::default() })
@@ -487,17 +494,6 @@ impl GitTrees {
             Err(MergeError::Uncommitted { files }) => obstacle(MergeObstacle::Uncommitted, files),
             Err(why) => Err(merge_error(why)),
         }
-    }
-
-    pub(crate) async fn merge(
-        &self,
-        session: SessionId,
-        name: String,
-        how: MergeHow,
-    ) -> Result<MergedTree, TreesError> {
-        let safety = SnapshotName { session, turn: 0, moment: SnapshotMoment::Safety };
-        let merged = self.git.merge(&name_of(session, &name)?, how, &safety).await;
-        merged.map(merged_form).map_err(merge_error)
     }
 
     /// Forgets what was kept of removed worktrees for longer than that.

@@ -219,27 +219,23 @@ impl Trees for Grove {
             Ok(entered(gone.name))
         })
     }
-    fn preview_merge(
-        &self,
-        _: OwnedSession,
-        name: &str,
-        _: MergeHow,
-    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
-        let into = "/srv/shop".into();
-        let obstacle = (name == "torn").then(|| (MergeObstacle::Conflicts, vec!["a.txt".to_owned()]));
-        let files = vec!["a.txt".to_owned()];
-        Box::pin(async { Ok(MergedTree { into, files, obstacle, ..MergedTree::default() }) })
-    }
     fn merge(
         &self,
         _: OwnedSession,
         name: &str,
         how: MergeHow,
+        dry_run: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         let what = format!("{how:?} {name}").to_lowercase();
+        let obstacle = (name == "torn").then(|| (MergeObstacle::Conflicts, vec!["a.txt".to_owned()]));
+        let (into, files) = ("/srv/shop".to_owned(), vec!["a.txt".to_owned()]);
+        let seen = MergedTree { into, files, ..MergedTree::default() };
         Box::pin(async move {
+            if dry_run {
+                return Ok(MergedTree { obstacle, ..seen });
+            }
             self.act(what).await;
-            Ok(MergedTree { safety: Some("refs/homing/safety".to_owned()), ..MergedTree::default() })
+            Ok(MergedTree { safety: Some("refs/homing/safety".to_owned()), ..seen })
         })
     }
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {

@@ -75,8 +75,7 @@ pub(super) enum GroundCall {
     Look { name: String },
     Remove { name: String },
     Restore { removed: RemovedForm },
-    PreviewMerge { name: String, is_apply: bool },
-    Merge { name: String, is_apply: bool },
+    Merge { name: String, is_apply: bool, dry_run: bool },
     Files { directory: PathForm, count_max: usize },
     Sweep { age_ms: u64 },
 }
@@ -91,13 +90,9 @@ impl GroundCall {
     ) -> BTreeSet<PathBuf> {
         match (self, self.directory()) {
             (_, Some(directory)) => records.around(directory, homes),
-            (
-                Self::Look { name }
-                | Self::Remove { name }
-                | Self::PreviewMerge { name, .. }
-                | Self::Merge { name, .. },
-                None,
-            ) => records.of_worktree(session, name),
+            (Self::Look { name } | Self::Remove { name } | Self::Merge { name, .. }, None) => {
+                records.of_worktree(session, name)
+            }
             (Self::Restore { removed }, None) => records.around(&removed.repository.0, homes),
             (_, None) => records.all(),
         }
@@ -118,7 +113,6 @@ impl GroundCall {
             Self::Look { .. }
             | Self::Remove { .. }
             | Self::Restore { .. }
-            | Self::PreviewMerge { .. }
             | Self::Merge { .. }
             | Self::Sweep { .. } => None,
         }

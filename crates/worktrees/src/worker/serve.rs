@@ -100,10 +100,6 @@ fn person_home() -> Option<PersonHome> {
     Some(PersonHome { home: home.filter(is_ours)?, config: None })
 }
 
-fn how_of(is_apply: bool) -> MergeHow {
-    if is_apply { MergeHow::Apply } else { MergeHow::Merge }
-}
-
 /// The next line, without its end; none at the end of everything.
 async fn read_line(from: &mut BufReader<pipe::Receiver>) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
@@ -161,12 +157,10 @@ async fn answer(
             let removed = removed.tree().ok_or_else(nobody)?;
             trees.restore(removed).await?.into()
         }
-        GroundCall::PreviewMerge { name, is_apply } => {
-            let merged = trees.preview_merge(session, name, how_of(is_apply)).await?.into();
+        GroundCall::Merge { name, is_apply, dry_run } => {
+            let how = if is_apply { MergeHow::Apply } else { MergeHow::Merge };
+            let merged = trees.merge(session, name, how, dry_run).await?.into();
             GroundAnswer::Merged { merged }
-        }
-        GroundCall::Merge { name, is_apply } => {
-            GroundAnswer::Merged { merged: trees.merge(session, name, how_of(is_apply)).await?.into() }
         }
         GroundCall::Files { directory, count_max } => trees.files(directory.0, count_max).await?.into(),
         GroundCall::Sweep { age_ms } => {

@@ -724,24 +724,17 @@ impl Trees for GroundWorkers {
         Box::pin(async move { entered(self.call(of, GroundCall::Restore { removed }).await?) })
     }
 
-    fn preview_merge(
-        &self,
-        of: OwnedSession,
-        name: &str,
-        how: MergeHow,
-    ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
-        let (name, is_apply) = (name.to_owned(), how == MergeHow::Apply);
-        Box::pin(async move { merged(self.call(of, GroundCall::PreviewMerge { name, is_apply }).await?) })
-    }
-
     fn merge(
         &self,
         of: OwnedSession,
         name: &str,
         how: MergeHow,
+        dry_run: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         let (name, is_apply) = (name.to_owned(), how == MergeHow::Apply);
-        Box::pin(async move { merged(self.call(of, GroundCall::Merge { name, is_apply }).await?) })
+        Box::pin(
+            async move { merged(self.call(of, GroundCall::Merge { name, is_apply, dry_run }).await?) },
+        )
     }
 
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {

@@ -82,7 +82,9 @@ pub use scope::{
     ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoFile, UndoPreview, UndoTurn,
 };
 pub use secret::Secret;
-pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
+pub use session::{
+    IfNew, Made, NewSession, Progress, Session, SessionChange, SessionState, SessionsQuery, Which,
+};
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};
 pub use wall::Wall;

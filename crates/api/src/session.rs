@@ -34,6 +34,28 @@ pub struct IfNew {
     pub worktree: Option<OwnWorktree>,
 }
 
+/// Work that goes on for a session between its turns, and how far it is. It is no fact: what comes of it is in the log and in the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Progress {
+    /// `enter`, `undo`, `redo`, `remove`, `restore`, `merge` or `apply`.
+    pub verb: String,
+    /// The name of the worktree, or the number of the turn.
+    pub subject: String,
+    /// `begun`, `waiting` (for others on the same tree), `looking`, `snapshot`, `copying`, `checking_out`, `removing`, `setup` or
+    /// `teardown`. There may be others one day.
+    pub phase: String,
+    /// The files that are done in this phase, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
+    /// All files of this phase, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_total: Option<u64>,
+    /// The bytes that were read and written in this phase, as far as they are seen; of a script, those that it has printed.
+    pub bytes: u64,
+    /// When it was begun, by whoever does it now.
+    pub since: At,
+}
+
 /// A session to be made without a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +193,9 @@ pub struct Session {
     /// The org that it was in then, as its file says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<String>,
+    /// The work on its directory or worktrees that goes on between its turns, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// When it was made.
     pub made_at: At,
     /// When something was last said in it.

@@ -146,7 +146,7 @@ pub struct MergedWorktree {
     /// The parts of the work that do not come along, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// The command that takes a merge back.
+    /// The command that takes it back, of a merge or of an apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take_back: Option<String>,
 }
@@ -178,7 +178,8 @@ pub struct CollectedWorktree {
     pub bytes: u64,
     /// Why: `age` or `disk`.
     pub why: String,
-    /// The reference that keeps everything that was in it, if it was removed.
+    /// The reference that keeps everything that was in it, if it was removed. If there is neither a reference nor a problem, it is
+    /// still being removed, or would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// Why it is still there, if it could not be removed.

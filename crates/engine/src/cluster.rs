@@ -14,6 +14,7 @@ mod local;
 pub use local::LocalCluster;
 
 use crate::fanout::{LiveWords, SessionUpdate};
+use crate::progress::SessionProgress;
 use crate::{MergedTree, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoPreview};
 use kernel::{Claim, Errand, GroundPath, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
@@ -42,6 +43,8 @@ pub enum Happened {
     Facts(SessionId, Vec<StoredFact>),
     /// The agent says words that are not in the log yet.
     Live(SessionId, LiveWords),
+    /// So far is what is done outside between its turns; none if it is over.
+    Progress(SessionId, Option<SessionProgress>),
     /// Facts may have been written that nobody was told of: whoever follows comes back and reads the log.
     Unclear(SessionId),
     /// These messages are final.
@@ -71,6 +74,8 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     fn tell(&self, happened: Happened);
     /// Everything that happens in this session from now on; none if the node goes down.
     fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<SessionUpdate>>;
+    /// The last word about what is done outside for this session between its turns; none if nothing is.
+    fn progress(&self, session: SessionId) -> Option<SessionProgress>;
     /// Tells when the message is final. Whoever waits asks for this first and looks then; none if the node goes down.
     fn await_final(&self, message: MessageId) -> Option<oneshot::Receiver<()>>;
     /// Tells the verdict. Whoever waits asks for this first and looks then. An error means that nobody will tell.

@@ -378,7 +378,7 @@ impl Engine {
         &self.ports().limits
     }
 
-    pub(crate) fn ports(&self) -> &EnginePorts {
+    pub(crate) fn ports(&self) -> &Arc<EnginePorts> {
         &self.0.ports
     }
 

@@ -3,9 +3,11 @@
 //! A `RunningErrand` is one errand of one keeper. It has no store; it says stories for people, and at last brings back a
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
 
+use crate::progress::{ProgressTeller, WorkPhase, WorkProgress};
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::{OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
+use crate::worktrees::merged_text;
+use crate::{MergedTree, OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
     Attempt, Away, Chore, Errand, ErrandKind, Fence, GroundPath, MergeHow, MessageId, NewWorktree, Origin,
@@ -14,7 +16,7 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::Entry;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// The outputs that an errand may be ahead of its keeper.
@@ -24,6 +26,8 @@ const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// The time for which a piece of output waits for more.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
+/// The time between two words about its progress, however often whoever does it says one.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// The longest that a script that is over time may take to go by itself.
 const SCRIPT_GRACE_MS: u64 = 2_000;
 
@@ -34,8 +38,19 @@ pub(crate) enum ErrandOutput {
     Story(Box<Entry>),
     /// It is over.
     Back { errand: Errand, came: Return },
-    /// It was a chore, and is over: what people should see of it, or why it could not be done.
-    Chored(Box<Result<Entry, String>>),
+    /// So far it is.
+    Progress(WorkProgress),
+    /// It was a chore, and is over: what came of it, or why it could not be done.
+    Chored(Box<Result<ChoreDone, String>>),
+}
+
+/// A chore that was done.
+#[derive(Debug)]
+pub(crate) struct ChoreDone {
+    /// The part that people should see.
+    pub(crate) story: Entry,
+    /// The answer to whoever asked for it, if it has one that cannot be looked up.
+    pub(crate) told: Option<String>,
 }
 
 /// The session that something is done for outside, with everything of it that has to be known there.
@@ -56,24 +71,34 @@ pub(crate) struct RunningErrand {
     pub(crate) errand: Errand,
     kind: ErrandKind,
     output: mpsc::Receiver<ErrandOutput>,
+    teller: ProgressTeller,
 }
 
 impl RunningErrand {
     /// Sets out.
-    pub(crate) fn begin(ports: &RunnerPorts, whom: ErrandSession, away: &Away) -> Self {
+    pub(crate) fn begin(
+        ports: &RunnerPorts,
+        whom: ErrandSession,
+        away: &Away,
+        teller: ProgressTeller,
+    ) -> Self {
         let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
         let (runner, away) = (ErrandRunner { ports: ports.clone(), whom }, away.clone());
         let (errand, kind) = (away.errand, kind_of(&away.what));
         ports.tasks.spawn(async move {
+            let heard = runner.progress();
             // A keeper that does not listen any more has died; the next one does it again.
-            let came = tokio::select! {
-                biased;
-                () = say.closed() => return,
-                came = runner.run(&away.what, &say) => came,
+            let came = match with_progress(runner.run(&away.what, &say), heard, &say).await {
+                Some(came) => came,
+                None => return,
             };
             let _ = say.send(ErrandOutput::Back { errand, came }).await;
         });
-        Self { errand, kind, output }
+        Self { errand, kind, output, teller }
+    }
+
+    pub(crate) fn tell(&mut self, progress: WorkProgress) {
+        self.teller.tell(progress);
     }
 
     /// Its next output. Cancel-safe.
@@ -96,22 +121,32 @@ impl RunningErrand {
 #[derive(Debug)]
 pub(crate) struct RunningChore {
     output: mpsc::Receiver<ErrandOutput>,
+    teller: ProgressTeller,
 }
 
 impl RunningChore {
-    pub(crate) fn begin(ports: &RunnerPorts, whom: ErrandSession, chore: Chore) -> Self {
+    pub(crate) fn begin(
+        ports: &RunnerPorts,
+        whom: ErrandSession,
+        chore: Chore,
+        teller: ProgressTeller,
+    ) -> Self {
         let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
         let runner = ErrandRunner { ports: ports.clone(), whom };
         ports.tasks.spawn(async move {
+            let heard = runner.progress();
             // A keeper that does not listen any more has died, or goes down. The next one goes on with it.
-            let came = tokio::select! {
-                biased;
-                () = say.closed() => return,
-                came = runner.do_chore(chore, &say) => came,
+            let came = match with_progress(runner.do_chore(chore, &say), heard, &say).await {
+                Some(came) => came,
+                None => return,
             };
             let _ = say.send(ErrandOutput::Chored(Box::new(came))).await;
         });
-        Self { output }
+        Self { output, teller }
+    }
+
+    pub(crate) fn tell(&mut self, progress: WorkProgress) {
+        self.teller.tell(progress);
     }
 
     /// Its next output. Cancel-safe.
@@ -124,6 +159,40 @@ impl RunningChore {
     pub(crate) async fn part(mut self) {
         self.output.close();
         while self.output.recv().await.is_some() {}
+    }
+}
+
+/// Does the work, and says how far it is. None if nobody listens any more.
+async fn with_progress<T>(
+    work: impl Future<Output = T>,
+    mut heard: watch::Receiver<Option<WorkProgress>>,
+    say: &mpsc::Sender<ErrandOutput>,
+) -> Option<T> {
+    let (mut work, mut next) = (std::pin::pin!(work), Instant::now());
+    loop {
+        tokio::select! {
+            biased;
+            () = say.closed() => return None,
+            came = &mut work => return Some(came),
+            progress = next_progress(&mut heard, next) => {
+                next = Instant::now() + PROGRESS_EVERY;
+                // A keeper that is behind hears the next one.
+                let _ = say.try_send(ErrandOutput::Progress(progress));
+            }
+        }
+    }
+}
+
+/// The next word about it, not before that moment; never one where nobody says any. Cancel-safe.
+async fn next_progress(heard: &mut watch::Receiver<Option<WorkProgress>>, moment: Instant) -> WorkProgress {
+    tokio::time::sleep_until(moment).await;
+    loop {
+        if heard.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        if let Some(progress) = *heard.borrow_and_update() {
+            return progress;
+        }
     }
 }
 
@@ -142,6 +211,11 @@ struct ErrandRunner {
 }
 
 impl ErrandRunner {
+    /// The progress of what is done on the session's ground from now on.
+    fn progress(&self) -> watch::Receiver<Option<WorkProgress>> {
+        self.ports.trees.progress(self.whom.of.session)
+    }
+
     async fn run(&self, what: &What, say: &mpsc::Sender<ErrandOutput>) -> Return {
         self.end_leftovers().await;
         let done = match what {
@@ -173,7 +247,7 @@ impl ErrandRunner {
             notice(say, Turn(0), known).await;
         }
         if let Some(Scripts { setup: Some(setup), wait, .. }) = self.ports.scripts.get(&whom.scope.agent) {
-            let mut output = Output::of("setup", say);
+            let mut output = Output::of(WorkPhase::Setup, say);
             let ran = run_script(&**setup, whom, &entered.directory, *wait, &mut output).await;
             output.end().await;
             ran.map_err(|why| format!("the worktree was not entered, because its setup failed: {why}"))?;
@@ -219,7 +293,7 @@ impl ErrandRunner {
         let Some(Scripts { teardown: Some(teardown), wait, .. }) = scripts else {
             return Ok(());
         };
-        let mut output = Output::of("teardown", say);
+        let mut output = Output::of(WorkPhase::Teardown, say);
         let ran = run_script(&**teardown, whom, directory, *wait, &mut output).await;
         output.end().await;
         ran.map_err(|why| format!("its teardown failed: {why}; `homing log` has what it printed"))
@@ -227,7 +301,8 @@ impl ErrandRunner {
 
     /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile. What
     /// was done before, and never said, is found done.
-    async fn do_chore(&self, chore: Chore, say: &mpsc::Sender<ErrandOutput>) -> Result<Entry, String> {
+    async fn do_chore(&self, chore: Chore, say: &mpsc::Sender<ErrandOutput>) -> Result<ChoreDone, String> {
+        let mut told = None;
         let (name, change, reference) = match chore {
             Chore::Remove { name, teardown } => {
                 let reference = self.remove(&name, teardown, say).await?;
@@ -238,7 +313,9 @@ impl ErrandRunner {
                 (name, "restored", reference)
             }
             Chore::Merge { name, how } => {
-                let reference = self.merge(&name, how, say).await?;
+                let merged = self.merge(&name, how, say).await?;
+                told = Some(merged_text(&merged));
+                let reference = merged.safety.unwrap_or_default();
                 let change = match how {
                     MergeHow::Merge => "merged",
                     MergeHow::Apply => "applied",
@@ -246,7 +323,8 @@ impl ErrandRunner {
                 (name, change, reference)
             }
         };
-        Ok(Story::Worktree { name: &name, change, reference: &reference }.entry(Turn(0)))
+        let story = Story::Worktree { name: &name, change, reference: &reference }.entry(Turn(0));
+        Ok(ChoreDone { story, told })
     }
 
     /// Answers under which reference everything is kept.
@@ -299,13 +377,12 @@ impl ErrandRunner {
         }
     }
 
-    /// Answers under which reference everything is kept as it was before; nothing if nothing has changed.
     async fn merge(
         &self,
         name: &str,
         how: MergeHow,
         say: &mpsc::Sender<ErrandOutput>,
-    ) -> Result<String, String> {
+    ) -> Result<MergedTree, String> {
         let merged = self.ports.trees.merge(self.whom.of.clone(), name, how, false).await?;
         let branch = merged.branch.as_deref().map_or_else(String::new, |branch| format!("{branch} in "));
         let into = merged.into.for_readers();
@@ -315,7 +392,7 @@ impl ErrandRunner {
             files => format!("{files} files of {branch}{into} have changed by {name}"),
         };
         notice(say, Turn(0), &words).await;
-        Ok(merged.safety.unwrap_or_default())
+        Ok(merged)
     }
 
     /// The newest of the session's removed worktrees that fits.
@@ -353,7 +430,7 @@ async fn notice(say: &mpsc::Sender<ErrandOutput>, turn: Turn, text: &str) {
 
 /// The output of a script, on its way into the story.
 struct Output<'a> {
-    stage: &'static str,
+    stage: WorkPhase,
     say: &'a mpsc::Sender<ErrandOutput>,
     pending: String,
     since: Option<Instant>,
@@ -362,7 +439,8 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn of(stage: &'static str, say: &'a mpsc::Sender<ErrandOutput>) -> Self {
+    fn of(stage: WorkPhase, say: &'a mpsc::Sender<ErrandOutput>) -> Self {
+        let _ = say.try_send(ErrandOutput::Progress(WorkProgress::at(stage)));
         Self { stage, say, pending: String::new(), since: None, said: 0, is_cut: false }
     }
 
@@ -386,10 +464,12 @@ impl<'a> Output<'a> {
         if output.is_empty() {
             return;
         }
-        let story = Story::Script { stage: self.stage, offset: self.said as u64, output: &output };
+        let story = Story::Script { stage: self.stage.word(), offset: self.said as u64, output: &output };
         let entry = Box::new(story.entry(Turn(0)));
         self.said = (self.said + output.len()).min(OUTPUT_BYTES_MAX);
         let _ = self.say.send(ErrandOutput::Story(entry)).await;
+        let progress = WorkProgress { bytes: self.said as u64, ..WorkProgress::at(self.stage) };
+        let _ = self.say.try_send(ErrandOutput::Progress(progress));
     }
 
     async fn waited(&self) {

@@ -4,6 +4,7 @@
 //! the last number it has; nothing is buffered for it. A fact is shared, and whoever puts it on a wire may keep the
 //! encoded form in `SharedFact::frame`, so that it is encoded once for all readers.
 
+use crate::progress::{ProgressUpdate, SessionProgress};
 use bytes::Bytes;
 use kernel::{MessageId, Number, RequestId, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,8 @@ pub enum SessionUpdate {
     Fact(Arc<SharedFact>),
     /// Words ahead of the log. They come again, as a fact, with the same part and offset.
     Live(Arc<LiveWords>),
+    /// The progress of what is done outside between turns.
+    Progress(Arc<ProgressUpdate>),
 }
 
 /// Where keepers say what happened, and watchers and waiters hear it.
@@ -70,6 +73,8 @@ struct Subscribers {
     sessions: BTreeMap<SessionId, broadcast::Sender<SessionUpdate>>,
     finals: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
     verdicts: BTreeMap<RequestId, Vec<oneshot::Sender<Verdict>>>,
+    /// The last word about what is done outside: one for each session that has something under way.
+    progress: BTreeMap<SessionId, SessionProgress>,
     /// The number there may be before it is looked who of them has given up.
     swept_at: usize,
     closed: bool,
@@ -133,6 +138,24 @@ impl Fanout {
         if let Some(ring) = self.sender_of(session) {
             let _ = ring.send(SessionUpdate::Live(Arc::new(live)));
         }
+    }
+
+    pub(crate) fn tell_progress(&self, session: SessionId, progress: Option<SessionProgress>) {
+        {
+            let known = &mut self.subscribers().progress;
+            match progress.clone() {
+                Some(progress) => drop(known.insert(session, progress)),
+                None => drop(known.remove(&session)),
+            }
+        }
+        if let Some(ring) = self.sender_of(session) {
+            let update = ProgressUpdate { progress, frame: OnceLock::new() };
+            let _ = ring.send(SessionUpdate::Progress(Arc::new(update)));
+        }
+    }
+
+    pub(crate) fn progress(&self, session: SessionId) -> Option<SessionProgress> {
+        self.subscribers().progress.get(&session).cloned()
     }
 
     /// Called by the one who waits, before it looks whether the message is final already.
@@ -205,6 +228,6 @@ impl Fanout {
 pub(crate) fn newer_than(told: &SessionUpdate, at: Number) -> bool {
     match told {
         SessionUpdate::Fact(shared) => shared.fact.number > at,
-        SessionUpdate::Live(_) => true,
+        SessionUpdate::Live(_) | SessionUpdate::Progress(_) => true,
     }
 }

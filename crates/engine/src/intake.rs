@@ -20,8 +20,8 @@ use crate::roster::Roster;
 use crate::*;
 use fresh::check_title;
 use kernel::{
-    Act, Address, Delivery, Epoch, MessageId, OrgId, PersonId, Principal, Record, Request, Right, SessionId,
-    To, Turn, authorize, authorize_right,
+    Act, Address, Chore, Delivery, Epoch, MessageId, OrgId, PersonId, Principal, Record, Request, RequestId,
+    Right, SessionId, To, Turn, authorize, authorize_right,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,9 +31,6 @@ use store::{
     record::{request_key_word, request_word},
 };
 use tokio::sync::Semaphore;
-
-/// The longest that a chore may take that somebody waits for. What takes longer goes on without them.
-const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// A session that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,16 +301,56 @@ impl WayIn {
             },
             Wanted::Before(request) => request,
         };
-        match (self.verdict_within(request, self.verdict_wait(wanted)).await, wanted) {
+        let verdict = self.verdict_within(request, self.ports.limits.verdict_wait).await?;
+        match (granted(verdict), wanted) {
             (Err(WayInError::Conflict(ConflictError::TooLate)), Request::Answer { approval, .. }) => {
                 Err(self.too_late_to_answer(by, *approval).await?.into())
             }
-            // Whoever may not even see it any more is told what anybody is.
-            (Err(refused @ WayInError::Access(AccessError::Needs(_))), Request::Chore { session, .. }) => {
-                may(by, Act::Manage, &self.record(by, *session).await?, "session")?;
-                Err(refused.into())
-            }
-            (verdict, _) => Ok(verdict?),
+            (granted, _) => Ok(granted?),
+        }
+    }
+
+    /// Asks for a chore, or joins the one that was asked for under the same key.
+    pub(crate) async fn ask_chore(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        chore: Chore,
+        key: Option<store::Key>,
+        trace: &Trace,
+    ) -> Result<Option<RequestId>, Declined> {
+        let request = Request::Chore { session, chore };
+        right_for_request(by, &request)?;
+        let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(&request), trace));
+        let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
+        let resolved = Resolved::default();
+        let new = NewRequest { id, request, resolved, words: None, words_bytes_max, key, trail };
+        match self.put(by, new).await? {
+            Asked::Waits { request, .. } => Ok(Some(request)),
+            Asked::Over => Ok(None),
+        }
+    }
+
+    /// The end of a chore, if it comes within that time.
+    pub(crate) async fn chore_verdict(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        request: RequestId,
+        wait: Duration,
+    ) -> Result<ChoreVerdict, WayInError> {
+        match self.verdict_within(request, wait).await? {
+            Some(Verdict::Told { what }) => Ok(ChoreVerdict::Over { told: Some(what) }),
+            verdict => match granted(verdict) {
+                Ok(Granted::Done) => Ok(ChoreVerdict::Over { told: None }),
+                Ok(Granted::Pending) => Ok(ChoreVerdict::GoesOn),
+                // Whoever may not even see it any more is told what anybody is.
+                Err(refused @ WayInError::Access(AccessError::Needs(_))) => {
+                    may(by, Act::Manage, &self.record(by, session).await?, "session")?;
+                    Err(refused)
+                }
+                Err(refused) => Err(refused),
+            },
         }
     }
 
@@ -335,40 +372,26 @@ impl WayIn {
         made(outcome).map(|(asked, _)| asked)
     }
 
-    /// The time for which somebody waits for the verdict: on a chore it comes when that is over.
-    fn verdict_wait(&self, wanted: &Request) -> Duration {
-        match wanted {
-            Request::Chore { .. } => CHORE_WAIT,
-            _ => self.ports.limits.verdict_wait,
-        }
-    }
-
     async fn verdict_within(
         &self,
-        request: kernel::RequestId,
+        request: RequestId,
         wait: Duration,
-    ) -> Result<Granted, WayInError> {
+    ) -> Result<Option<Verdict>, WayInError> {
         let until = tokio::time::Instant::now() + wait;
-        let verdict = loop {
+        loop {
             // Listen first, then look: whatever is said in between is heard.
             let told = self.ports.cluster.await_verdict(request);
             if let Some(verdict) = self.ports.store.verdict(request).await? {
-                break Some(verdict);
+                return Ok(Some(verdict));
             }
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             let is_last = left <= self.ports.limits.verdict_wait || self.ports.is_closing();
             match tokio::time::timeout(left.min(self.ports.limits.verdict_wait), told).await {
-                Ok(Ok(verdict)) => break Some(verdict),
+                Ok(Ok(verdict)) => return Ok(Some(verdict)),
                 // Nobody told us; perhaps somebody else's keeper has said it.
                 Err(_) if !is_last => {}
-                Ok(Err(_)) | Err(_) => break self.ports.store.verdict(request).await?,
+                Ok(Err(_)) | Err(_) => return Ok(self.ports.store.verdict(request).await?),
             }
-        };
-        match verdict {
-            Some(Verdict::Done) => Ok(Granted::Done),
-            Some(Verdict::Refused(refusal)) => Err(WayInError::refusal(refusal)),
-            Some(Verdict::Failed { why }) => Err(ScopeError::WorktreeTrouble { why }.into()),
-            None => Ok(Granted::Pending),
         }
     }
 
@@ -462,7 +485,7 @@ impl WayIn {
         let Some(key) = key else { return Err(refused.into()) };
         match self.ports.store.answer_for(by.org, by.person, key, self.ports.now()).await? {
             KeyAnswer::Never => Err(refused.into()),
-            KeyAnswer::Repeated(made) => Ok(Wanted::Before(kernel::RequestId::from_bits(made))),
+            KeyAnswer::Repeated(made) => Ok(Wanted::Before(RequestId::from_bits(made))),
             KeyAnswer::Conflict => Err(ConflictError::KeyReused.into()),
         }
     }
@@ -665,7 +688,26 @@ fn to_text(to: &To) -> Option<String> {
 /// The request to the store, or the answer from before.
 enum Wanted {
     New(Box<NewRequest>),
-    Before(kernel::RequestId),
+    Before(RequestId),
+}
+
+/// A chore within the time that somebody waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChoreVerdict {
+    /// It is done, with the answer to whoever asked, if it has one.
+    Over { told: Option<String> },
+    /// It is safe, and goes on.
+    GoesOn,
+}
+
+/// The verdict, for whoever asked.
+fn granted(verdict: Option<Verdict>) -> Result<Granted, WayInError> {
+    match verdict {
+        Some(Verdict::Done | Verdict::Told { .. }) => Ok(Granted::Done),
+        Some(Verdict::Refused(refusal)) => Err(WayInError::refusal(refusal)),
+        Some(Verdict::Failed { why }) => Err(ScopeError::WorktreeTrouble { why }.into()),
+        None => Ok(Granted::Pending),
+    }
 }
 
 /// Judges if they may, as far as can be said before the store says it: nobody looks at anything for whoever may not.

@@ -300,6 +300,10 @@ impl Keeper {
         let mut news = StepInput::default();
         match output {
             ErrandOutput::Story(story) => news.stories.push(*story),
+            ErrandOutput::Progress(progress) => {
+                self.outside.tell(progress);
+                return Ok(());
+            }
             ErrandOutput::Chored(came) => return self.end_chore(*came).await,
             ErrandOutput::Back { errand, came } => {
                 self.outside = Outside::Nothing;

@@ -32,6 +32,7 @@ mod look;
 mod node;
 mod people;
 mod ports;
+mod progress;
 mod ready;
 mod refused_reads;
 mod roster;
@@ -80,10 +81,11 @@ pub use ports::{
     TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen, Trees, TreesError, UndoPreview,
     UndoStep, UndoneTurn, WallProver,
 };
+pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, Views, WAIT_MAX, who_changed};
-pub use worktrees::{CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
+pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{

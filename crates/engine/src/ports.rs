@@ -3,7 +3,7 @@
 //!
 //! They are ports so that the simulation can run the whole engine from one seed.
 
-use crate::Secret;
+use crate::{Secret, WorkProgress};
 use agent::Agent;
 use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use store::ChainKey;
+use tokio::sync::watch;
 
 /// The time.
 pub trait Clock: Debug + Send + Sync + 'static {
@@ -270,6 +271,11 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: &GroundPath,
         count_max: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>>;
+    /// The progress of whatever is being changed for that session, from now on: the last word of it. One that nobody says anything
+    /// into where nobody knows.
+    fn progress(&self, _: SessionId) -> watch::Receiver<Option<WorkProgress>> {
+        watch::channel(None).1
+    }
     /// The processes that do all this right now.
     fn workers(&self) -> usize {
         0

@@ -10,7 +10,7 @@ use crate::inbound::plain_text;
 use crate::people::{LOOK_EVERY, RightsCache};
 use crate::refused_reads::RefusedReads;
 use crate::roster::Roster;
-use crate::{AccessError, Ground, Lists, Trace, ViewError};
+use crate::{AccessError, Ground, Lists, SessionProgress, Trace, ViewError};
 use kernel::{
     Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
     address_space, agent_grant_of, authorize, authorize_address, authorize_right, meant, route,
@@ -198,6 +198,11 @@ impl Views {
     /// A session.
     pub async fn session(&self, by: &Principal, session: SessionId) -> Result<SessionRow, ViewError> {
         Ok(self.seen(by, session).await?.1)
+    }
+
+    /// The work that goes on outside for a session that the caller was shown.
+    pub fn progress_of(&self, seen: &SessionRow) -> Option<SessionProgress> {
+        self.ports.cluster.progress(seen.session)
     }
 
     pub(crate) async fn seen(

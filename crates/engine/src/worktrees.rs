@@ -2,28 +2,44 @@
 //!
 //! A worktree belongs to its session, so whoever may see or manage the session may see or manage it. Removing keeps
 //! everything as a snapshot; it is a chore, which is asked for like anything else (`intake`) and done by the session's keeper
-//! (`keeper/chores.rs`), so that nobody walks in meanwhile. What has become of it is then looked at.
+//! (`keeper/chores.rs`), so that nobody walks in meanwhile. Whoever asks waits a little: what takes longer goes on without them, and
+//! under the same key they join it again. What has become of it is then looked at, or was told with the verdict.
 
 use crate::engine_ports::EnginePorts;
-use crate::intake::Declined;
+use crate::intake::{ChoreVerdict, Declined, check_trace};
 use crate::view::{may_read, readable};
 use crate::{
-    AccessError, Collecting, ConflictError, Granted, MergedTree, RemovedTree, ScopeError, SeenTrees, Taken,
-    Trace, TreeSeen, Trees, TreesError, UnavailableError, WayIn, WorktreeError,
+    AccessError, Collecting, ConflictError, MergedTree, RemovedTree, ScopeError, SeenTrees, Taken, Trace,
+    TreeSeen, Trees, TreesError, UnavailableError, WayIn, WayInError, WorktreeError,
 };
 use kernel::{
-    Act, Chore, Claim, MergeHow, Moment, Principal, Request, SessionId, authorize, authorize_right,
+    Act, Chore, Claim, MergeHow, Moment, Principal, RequestId, SessionId, authorize, authorize_right,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Seer, SessionRow};
+use store::{KeyAnswer, Seer, SessionRow};
+use tokio::time::Instant;
 
 /// Worktrees that are looked into for one list, and removed ones that it names.
 pub const WORKTREES_MAX: usize = 200;
 
 /// Files in the way of a merge that are told.
 const FILES_TOLD_MAX: usize = 100;
+/// The bytes of names that the answer to a merge has room for where it waits for whoever asked.
+const TOLD_NAMES_BYTES_MAX: usize = 64 * 1024;
+/// The longest that we wait for a removal of our own. What takes longer goes on, and is found done the next time.
+const COLLECT_WAIT: Duration = Duration::from_secs(30 * 60);
+
+/// A chore within the time that somebody waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChoreOutcome<T> {
+    /// This has come of it.
+    Over(T),
+    /// It is safe, and goes on. Whoever asks again under the same key joins it.
+    GoesOn,
+}
 
 /// Somebody's worktrees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +59,8 @@ pub struct CollectedTree {
     pub seen: TreeSeen,
     /// Why it goes.
     pub why: CollectReason,
-    /// The reference that keeps what was in it; or why it is still there. None if it was only asked what would go.
-    pub came: Option<Result<RemovedTree, WorktreeError>>,
+    /// The reference that keeps what was in it; or that it is going; or why it is still there. None if it was only asked what would go.
+    pub came: Option<Result<ChoreOutcome<RemovedTree>, WorktreeError>>,
 }
 
 /// Why a worktree goes.
@@ -136,27 +152,53 @@ impl Worktrees {
         name: &str,
         teardown: bool,
         trace: Trace,
-    ) -> Result<RemovedTree, WorktreeError> {
-        let result = self.remove_now(by, session, name, teardown, &trace).await;
+    ) -> Result<ChoreOutcome<RemovedTree>, WorktreeError> {
+        self.remove_within(self.ports.limits.verdict_wait, by, session, name, teardown, trace).await
+    }
+
+    async fn remove_within(
+        &self,
+        wait: Duration,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        teardown: bool,
+        trace: Trace,
+    ) -> Result<ChoreOutcome<RemovedTree>, WorktreeError> {
+        let result = self.remove_now(wait, by, session, name, teardown, &trace).await;
         self.note_refusal(by, "remove_worktree", &trace, Some(session.to_string()), result).await
     }
 
     async fn remove_now(
         &self,
+        wait: Duration,
         by: &Principal,
         session: SessionId,
         name: &str,
         teardown: bool,
         trace: &Trace,
-    ) -> Result<RemovedTree, Declined<WorktreeError>> {
+    ) -> Result<ChoreOutcome<RemovedTree>, Declined<WorktreeError>> {
+        check_trace(trace).map_err(WayInError::from)?;
         self.may_rule(by, session).await?;
-        if !self.has_worktree(session, name).await? {
-            let before = self.removed_of(session, name).await?.into_iter().next();
-            return Ok(before.ok_or(AccessError::NotFound { what: "worktree" })?);
+        let key = self.ports.key("remove_worktree", trace, &(session.to_string(), name, teardown));
+        let request = match self.asked_before(by, key.clone()).await? {
+            Some(request) => Some(request),
+            None if !self.has_worktree(session, name).await? => {
+                let before = self.removed_of(session, name).await?.into_iter().next();
+                return Ok(ChoreOutcome::Over(before.ok_or(AccessError::NotFound { what: "worktree" })?));
+            }
+            None => {
+                let chore = Chore::Remove { name: name.to_owned(), teardown };
+                self.ask_chore(by, session, chore, key, trace).await?
+            }
+        };
+        match self.verdict(by, session, request, wait).await? {
+            ChoreVerdict::GoesOn => Ok(ChoreOutcome::GoesOn),
+            ChoreVerdict::Over { .. } => {
+                let removed = self.removed_of(session, name).await?.into_iter().next();
+                Ok(ChoreOutcome::Over(removed.ok_or(ConflictError::Changed)?))
+            }
         }
-        self.chore(by, session, Chore::Remove { name: name.to_owned(), teardown }, trace).await?;
-        let removed = self.removed_of(session, name).await?.into_iter().next();
-        Ok(removed.ok_or(ConflictError::Changed)?)
     }
 
     /// Gives a worktree back as it was when it was removed: the last time, or that of a reference. One that was deleted by hand
@@ -168,7 +210,7 @@ impl Worktrees {
         name: &str,
         reference: Option<&str>,
         trace: Trace,
-    ) -> Result<TreeSeen, WorktreeError> {
+    ) -> Result<ChoreOutcome<TreeSeen>, WorktreeError> {
         let result = self.restore_now(by, session, name, reference, &trace).await;
         self.note_refusal(by, "restore_worktree", &trace, Some(session.to_string()), result).await
     }
@@ -180,30 +222,52 @@ impl Worktrees {
         name: &str,
         reference: Option<&str>,
         trace: &Trace,
-    ) -> Result<TreeSeen, Declined<WorktreeError>> {
+    ) -> Result<ChoreOutcome<TreeSeen>, Declined<WorktreeError>> {
+        check_trace(trace).map_err(WayInError::from)?;
         self.may_rule(by, session).await?;
+        let key = self.ports.key("restore_worktree", trace, &(session.to_string(), name, reference));
+        let request = match self.asked_before(by, key.clone()).await? {
+            Some(request) => Some(request),
+            None => match self.restoring(session, name, reference).await? {
+                Some(chore) => self.ask_chore(by, session, chore, key, trace).await?,
+                None => None,
+            },
+        };
+        match self.verdict(by, session, request, self.ports.limits.verdict_wait).await? {
+            ChoreVerdict::GoesOn => Ok(ChoreOutcome::GoesOn),
+            ChoreVerdict::Over { .. } => {
+                let seen = self.worktree_now(session, name).await?;
+                Ok(ChoreOutcome::Over(seen.ok_or(AccessError::NotFound { what: "worktree" })?))
+            }
+        }
+    }
+
+    /// The chore that gives a worktree back; none if it is there.
+    async fn restoring(
+        &self,
+        session: SessionId,
+        name: &str,
+        reference: Option<&str>,
+    ) -> Result<Option<Chore>, WorktreeError> {
         let mut removed = self.removed_of(session, name).await?.into_iter();
         let removed = removed.find(|removed| reference.is_none_or(|wanted| removed.reference == wanted));
         match (removed, self.is_whole(session, name).await?) {
             (_, Wholeness::Deleted) if reference.is_none() => {
                 // Nothing is kept under a reference: it was never removed.
-                let (name, reference) = (name.to_owned(), String::new());
-                self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
+                Ok(Some(Chore::Restore { name: name.to_owned(), reference: String::new() }))
             }
-            (Some(_), Wholeness::Whole) => return Err(Taken { what: "worktree" }.into()),
+            (Some(_), Wholeness::Whole) => Err(Taken { what: "worktree" }.into()),
             // One whose removal or restoring was cut short is gone on with.
             (Some(RemovedTree { name, reference, .. }), Wholeness::Deleted | Wholeness::Missing) => {
                 let record =
                     self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
                 self.ports.room_for_worktree::<WorktreeError>(record.org, record.owner).await?;
-                self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
+                Ok(Some(Chore::Restore { name, reference }))
             }
             // Whoever asks again has it.
-            (None, Wholeness::Whole) if reference.is_none() => {}
-            (None, _) => return Err(AccessError::NotFound { what: "worktree" }.into()),
+            (None, Wholeness::Whole) if reference.is_none() => Ok(None),
+            (None, _) => Err(AccessError::NotFound { what: "worktree" }.into()),
         }
-        let seen = self.worktree_now(session, name).await?;
-        Ok(seen.ok_or(AccessError::NotFound { what: "worktree" })?)
     }
 
     /// Brings the work of a worktree back to where it was made from, or says what would come of it. Asked again, it finds everything
@@ -216,47 +280,97 @@ impl Worktrees {
         how: MergeHow,
         dry_run: bool,
         trace: Trace,
-    ) -> Result<MergedTree, WorktreeError> {
-        let verb = match how {
-            MergeHow::Merge => "merge_worktree",
-            MergeHow::Apply => "apply_worktree",
+    ) -> Result<ChoreOutcome<MergedTree>, WorktreeError> {
+        let verb = merge_verb(how);
+        let result = match dry_run {
+            true => self.preview_merge(by, session, name, how).await.map(ChoreOutcome::Over),
+            false => self.merge_now(by, session, name, how, &trace).await,
         };
-        let result = self.merge_now(by, session, name, how, dry_run, &trace).await;
         self.note_refusal(by, verb, &trace, Some(session.to_string()), result).await
     }
 
-    /// It is looked at first, so that the answer itself names the files that are in the way; the chore looks again.
+    async fn preview_merge(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        how: MergeHow,
+    ) -> Result<MergedTree, Declined<WorktreeError>> {
+        self.may_rule(by, session).await?;
+        self.must_have(session, name).await?;
+        let look = self.ports.cluster.node_of(session);
+        let seen = look.preview_merge(session, name.to_owned(), how).await.map_err(trouble)?;
+        Ok(nothing_in_the_way(seen)?)
+    }
+
     async fn merge_now(
         &self,
         by: &Principal,
         session: SessionId,
         name: &str,
         how: MergeHow,
-        dry_run: bool,
         trace: &Trace,
-    ) -> Result<MergedTree, Declined<WorktreeError>> {
+    ) -> Result<ChoreOutcome<MergedTree>, Declined<WorktreeError>> {
+        check_trace(trace).map_err(WayInError::from)?;
         self.may_rule(by, session).await?;
-        if !self.has_worktree(session, name).await? {
-            return Err(AccessError::NotFound { what: "worktree" }.into());
+        let key = self.ports.key(merge_verb(how), trace, &(session.to_string(), name));
+        let request = match self.asked_before(by, key.clone()).await? {
+            Some(request) => Some(request),
+            None => {
+                self.must_have(session, name).await?;
+                self.must_be_mergeable(session, name, how).await?;
+                let chore = Chore::Merge { name: name.to_owned(), how };
+                self.ask_chore(by, session, chore, key, trace).await?
+            }
+        };
+        match self.verdict(by, session, request, self.ports.limits.verdict_wait).await? {
+            ChoreVerdict::GoesOn => Ok(ChoreOutcome::GoesOn),
+            ChoreVerdict::Over { told } => {
+                let merged = told.as_deref().and_then(merged_parse);
+                Ok(ChoreOutcome::Over(merged.ok_or(ConflictError::Changed)?))
+            }
         }
+    }
+
+    /// It is looked at first, so that the answer itself names the files that are in the way; the chore looks again, and says so in
+    /// words if nobody could tell so quickly.
+    async fn must_be_mergeable(
+        &self,
+        session: SessionId,
+        name: &str,
+        how: MergeHow,
+    ) -> Result<(), WorktreeError> {
         let node = self.ports.cluster.node_of(session);
-        let seen = node.preview_merge(session, name.to_owned(), how).await.map_err(trouble)?;
-        if let Some((kind, mut files)) = seen.obstacle {
-            let more = files.len().saturating_sub(FILES_TOLD_MAX);
-            files.truncate(FILES_TOLD_MAX);
-            return Err(WorktreeError::Merge { kind, files, more }.into());
-        }
-        if dry_run {
-            return Ok(seen);
-        }
+        let look = node.preview_merge(session, name.to_owned(), how);
+        let into = match tokio::time::timeout(self.ports.limits.verdict_wait, look).await {
+            Ok(seen) => Some(nothing_in_the_way(seen.map_err(trouble)?)?.into),
+            Err(_) => self.home_of(session, name).await?,
+        };
         // The ground does not move under a turn: not under somebody else's, either.
+        let Some(into) = into else { return Err(ConflictError::Changed.into()) };
         let holder =
-            self.ports.store.holder(Claim::directory(&seen.into)).await.map_err(UnavailableError::from)?;
-        if holder.is_some_and(|(holder, _)| holder != session) {
-            return Err(WorktreeError::from(ScopeError::Busy).into());
+            self.ports.store.holder(Claim::directory(&into)).await.map_err(UnavailableError::from)?;
+        match holder {
+            Some((holder, _)) if holder != session => Err(ScopeError::Busy.into()),
+            Some(_) | None => Ok(()),
         }
-        self.chore(by, session, Chore::Merge { name: name.to_owned(), how }, trace).await?;
-        Ok(seen)
+    }
+
+    /// The directory that a worktree was made from, as it was last recorded.
+    async fn home_of(&self, session: SessionId, name: &str) -> Result<Option<String>, UnavailableError> {
+        let noted = self.seen_before().await?.remove(&(session, name.to_owned()));
+        let seen = match noted {
+            Some(seen) => Some(seen),
+            None => self.worktree_now(session, name).await?,
+        };
+        Ok(seen.map(|seen| seen.repository))
+    }
+
+    async fn must_have(&self, session: SessionId, name: &str) -> Result<(), WorktreeError> {
+        match self.has_worktree(session, name).await? {
+            true => Ok(()),
+            false => Err(AccessError::NotFound { what: "worktree" }.into()),
+        }
     }
 
     /// The worktrees of all nodes: whose, and what they are called.
@@ -338,24 +452,45 @@ impl Worktrees {
         self.ports.noted((by.org, by.person), verb, trace, subject, result).await
     }
 
-    /// Has it done, and waits until it is over. Asked again it ends the same way, so it has no key.
-    async fn chore(
+    /// The chore that was asked for under this key before.
+    async fn asked_before(
+        &self,
+        by: &Principal,
+        key: Option<store::Key>,
+    ) -> Result<Option<RequestId>, WorktreeError> {
+        let Some(key) = key else { return Ok(None) };
+        match self.ports.store.answer_for(by.org, by.person, key, self.ports.now()).await? {
+            KeyAnswer::Never => Ok(None),
+            KeyAnswer::Repeated(made) => Ok(Some(RequestId::from_bits(made))),
+            KeyAnswer::Conflict => Err(ConflictError::KeyReused.into()),
+        }
+    }
+
+    async fn ask_chore(
         &self,
         by: &Principal,
         session: SessionId,
         chore: Chore,
+        key: Option<store::Key>,
         trace: &Trace,
-    ) -> Result<(), Declined<WorktreeError>> {
-        let (request, trace) = (Request::Chore { session, chore }, Trace { key: None, ..trace.clone() });
-        match self.way_in.ask_now(by, &request, &[], &trace).await.map_err(Declined::into_part)? {
-            Granted::Done => Ok(()),
-            Granted::Pending if self.ports.is_closing() => {
+    ) -> Result<Option<RequestId>, Declined<WorktreeError>> {
+        self.way_in.ask_chore(by, session, chore, key, trace).await.map_err(Declined::into_part)
+    }
+
+    /// The end of a chore, if it comes within that time. One that was never needed is over.
+    async fn verdict(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        request: Option<RequestId>,
+        wait: Duration,
+    ) -> Result<ChoreVerdict, WorktreeError> {
+        let Some(request) = request else { return Ok(ChoreVerdict::Over { told: None }) };
+        match self.way_in.chore_verdict(by, session, request, wait).await? {
+            ChoreVerdict::GoesOn if self.ports.is_closing() => {
                 Err(UnavailableError::Unavailable("the server goes down".to_owned()).into())
             }
-            Granted::Pending => {
-                let why = "it has not come to its end yet, and goes on: ask again later";
-                Err(UnavailableError::Unavailable(why.to_owned()).into())
-            }
+            verdict => Ok(verdict),
         }
     }
 
@@ -380,7 +515,7 @@ impl Worktrees {
             return Err(AccessError::BoundElsewhere.into());
         }
         authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
-        let mut gone = Vec::new();
+        let (mut gone, until) = (Vec::new(), Instant::now() + self.ports.limits.verdict_wait);
         for (seen, why) in self.due_to_go().await? {
             if self.may_rule(by, seen.session).await.is_err() {
                 continue;
@@ -388,8 +523,13 @@ impl Worktrees {
             let came = match dry_run {
                 true => None,
                 false => {
+                    // Each has a row of its own, so they have no key; whoever asks again finds those that are left.
                     let (session, name) = (seen.session, seen.name.as_str());
-                    Some(self.remove(by, session, name, true, trace.clone()).await)
+                    let (wait, trace) = (
+                        until.saturating_duration_since(Instant::now()),
+                        Trace { key: None, ..trace.clone() },
+                    );
+                    Some(self.remove_within(wait, by, session, name, true, trace).await)
                 }
             };
             gone.push(CollectedTree { seen, why, came });
@@ -422,15 +562,16 @@ impl Worktrees {
         let removed = match self.ports.record(session).await {
             Ok(Some(record)) => {
                 let house = Principal::house(record.org);
-                self.remove(&house, session, name, true, trace).await
+                self.remove_within(COLLECT_WAIT, &house, session, name, true, trace).await
             }
             Ok(None) => Err(AccessError::NotFound { what: "session" }.into()),
             Err(error) => Err(error.into()),
         };
         match removed {
-            Ok(RemovedTree { reference, .. }) => {
+            Ok(ChoreOutcome::Over(RemovedTree { reference, .. })) => {
                 tracing::info!(%session, name, bytes, ?why, reference, "a worktree was collected");
             }
+            Ok(ChoreOutcome::GoesOn) => tracing::warn!(%session, name, "a worktree is still being collected"),
             Err(error) => tracing::warn!(%session, name, %error, "a worktree could not be collected"),
         }
     }
@@ -464,6 +605,58 @@ fn trouble(why: TreesError) -> WorktreeError {
         TreesError::Refused(why) => ScopeError::WorktreeTrouble { why }.into(),
         why => UnavailableError::Unavailable(why.to_string()).into(),
     }
+}
+
+fn merge_verb(how: MergeHow) -> &'static str {
+    match how {
+        MergeHow::Merge => "merge_worktree",
+        MergeHow::Apply => "apply_worktree",
+    }
+}
+
+/// The same if it can be, or a refusal with the files.
+fn nothing_in_the_way(mut seen: MergedTree) -> Result<MergedTree, WorktreeError> {
+    let Some((kind, mut files)) = seen.obstacle.take() else { return Ok(seen) };
+    let more = files.len().saturating_sub(FILES_TOLD_MAX);
+    files.truncate(FILES_TOLD_MAX);
+    Err(WorktreeError::Merge { kind, files, more })
+}
+
+/// The stored form of the answer to a merge: it waits with the verdict for whoever asked.
+#[derive(Debug, Serialize, Deserialize)]
+struct MergedRecord {
+    into: String,
+    branch: Option<String>,
+    files: Vec<String>,
+    is_cut: bool,
+    before: Option<String>,
+    safety: Option<String>,
+    left_out: Vec<String>,
+}
+
+/// The answer to a merge, as it is kept. Names that do not fit are left out, and that is said.
+pub(crate) fn merged_text(merged: &MergedTree) -> String {
+    let mut room = TOLD_NAMES_BYTES_MAX;
+    let mut fitting = |names: &[String]| -> Vec<String> {
+        let fits = |name: &&String| {
+            let fits = name.len() <= room;
+            room = room.saturating_sub(name.len());
+            fits
+        };
+        names.iter().take_while(fits).cloned().collect()
+    };
+    let (files, left_out) = (fitting(&merged.files), fitting(&merged.left_out));
+    let is_cut = merged.is_cut || files.len() < merged.files.len() || left_out.len() < merged.left_out.len();
+    let MergedTree { into, branch, before, safety, .. } = merged.clone();
+    let record = MergedRecord { into, branch, files, is_cut, before, safety, left_out };
+    serde_json::to_string(&record).expect("names are plain data")
+}
+
+/// The other way round; none of what another version has written in another way.
+fn merged_parse(text: &str) -> Option<MergedTree> {
+    let MergedRecord { into, branch, files, is_cut, before, safety, left_out } =
+        serde_json::from_str(text).ok()?;
+    Some(MergedTree { into, branch, files, is_cut, before, safety, left_out, obstacle: None })
 }
 
 /// The state of a worktree that somebody wants to have back.

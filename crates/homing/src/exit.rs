@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     InUse = 5,
     /// Not now: the same command may work later.
     Later = 6,
-    /// Ctrl-C while following; the turn goes on.
+    /// Ctrl-C while following; the turn, or the work, goes on.
     Detached = 130,
 }
 
@@ -37,7 +37,7 @@ Exit codes:
   4    no server can be reached, or it does not let us in
   5    another server has the data directory
   6    not now (disk full, too many requests, server going down): try again later
-  130  detached by Ctrl-C; the turn goes on
+  130  detached by Ctrl-C; the turn, or the work, goes on
 
 Environment:
   HOMING_URL         a server elsewhere, with HOMING_TOKEN

@@ -102,7 +102,7 @@ impl<'a> Follower<'a> {
                 self.shown.text(live.part, live.offset, &live.text)?;
                 Ok(FollowStep::On)
             }
-            FollowItem::Live(_) => Ok(FollowStep::On),
+            FollowItem::Live(_) | FollowItem::Progress(_) => Ok(FollowStep::On),
             FollowItem::Fact(fact) => self.fact(&fact).await,
         }
     }

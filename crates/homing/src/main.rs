@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `data_dir`,
 //! `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is meant),
-//! `people_lookup` (which person or group), `follow` (watching a turn), `terminal_prompt` and `keyboard` (what is typed),
+//! `people_lookup` (which person or group), `follow` (watching a turn), `progress_line` (watching work that takes long), `terminal_prompt` and `keyboard` (what is typed),
 //! `describe` (facts for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents),
 //! `wall` (what they must not see), `call_back`, `seal` and `system` (clock, ids, and who we are).
 
@@ -17,6 +17,7 @@ mod exit;
 mod follow;
 mod keyboard;
 mod people_lookup;
+mod progress_line;
 mod remote;
 mod roster;
 mod screen;

@@ -7,7 +7,7 @@ use crate::problem::{ApiError, ApiResult};
 use crate::scope::ready_form;
 use crate::sessions::SessionName;
 use crate::stream::{self, FrameSource};
-use crate::wire::{fact_frame, live_frame, ready_frame, write_fact};
+use crate::wire::{fact_frame, live_frame, progress_frame, ready_frame, write_fact};
 use api::{Code, Facts, FactsQuery, NUMBER_MAX};
 use axum::extract::State;
 use axum::response::Response;
@@ -40,7 +40,8 @@ pub(crate) struct LastHeader {
 /// Read or follow a session's facts
 ///
 /// A page in JSON; or, under `Accept: text/event-stream`, every fact after a number and those to come, one event each,
-/// whose `id` is the fact's number. Events named `live` have no `id`: words ahead of the log, which come again as facts.
+/// whose `id` is the fact's number. Events named `live` have no `id`: words ahead of the log, which come again as facts. Nor have
+/// those named `progress`: the work that goes on between turns, as the session has it, and `null` once it is over.
 /// With `readiness=true`, events named `readiness` (without `id`, too) say how ready the session is whenever that changes.
 /// A reader that is too slow is cut off, and comes back with the last number it has.
 #[utoipa::path(
@@ -112,6 +113,7 @@ fn frame_of(told: &SessionUpdate) -> Bytes {
     match told {
         SessionUpdate::Fact(shared) => fact_frame(shared),
         SessionUpdate::Live(live) => live_frame(live),
+        SessionUpdate::Progress(update) => progress_frame(update),
     }
 }
 

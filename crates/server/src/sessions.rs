@@ -7,7 +7,7 @@ use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::who;
 use crate::problem::{ApiError, ApiResult};
-use crate::wire::{at, end_why, links, origin_form};
+use crate::wire::{at, end_why, links, origin_form, progress_form};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -170,7 +170,8 @@ pub(crate) async fn end(
 
 pub(crate) async fn named_form(door: &SharedDoor, caller: &Caller, row: SessionRow) -> ApiResult<Session> {
     let owner = who(door, caller, row.owner).await?;
-    Ok(Session { owned_by: Some(owner), ..session_form(row) })
+    let progress = door.engine.views().progress_of(&row).map(progress_form);
+    Ok(Session { owned_by: Some(owner), progress, ..session_form(row) })
 }
 
 /// Says whose it is by their handle, too.
@@ -205,6 +206,7 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         origin: row.origin.map(origin_form),
         imported_as: row.import.as_ref().map(|import| import.id.to_string()),
         imported_from: row.import.map(|import| import.org),
+        progress: None,
         made_at: at(row.made_at),
         touched_at: at(row.touched_at),
         links: links(format!("/api/v1/sessions/{}", row.session), row.session),

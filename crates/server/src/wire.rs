@@ -3,7 +3,7 @@
 
 use api::At;
 use bytes::Bytes;
-use engine::{Cause, LiveWords, SharedFact, StoredEntry, StoredFact};
+use engine::{Cause, LiveWords, ProgressUpdate, SessionProgress, SharedFact, StoredEntry, StoredFact};
 use kernel::{
     Answer, Answerer, EndWhy, Fact, Failure, HoldWhy, Moment, Outcome, RefusedWhy, ReportKind, StopWhy,
 };
@@ -65,6 +65,31 @@ pub(crate) fn live_frame(live: &LiveWords) -> Bytes {
         Bytes::from(bytes)
     };
     live.frame.get_or_init(frame).clone()
+}
+
+/// The work that goes on for a session, on the wire.
+pub(crate) fn progress_form(shown: SessionProgress) -> api::Progress {
+    let (files, files_total) = shown.progress.files.map_or((None, None), |(done, all)| (Some(done), all));
+    api::Progress {
+        verb: shown.verb.to_owned(),
+        subject: shown.subject,
+        phase: shown.progress.phase.word().to_owned(),
+        files,
+        files_total,
+        bytes: shown.progress.bytes,
+        since: at(shown.since),
+    }
+}
+
+/// The same as a stream sends it, without an `id:`; `null` once the work is over.
+pub(crate) fn progress_frame(update: &ProgressUpdate) -> Bytes {
+    let frame = || {
+        let mut bytes = b"event: progress\ndata: ".to_vec();
+        write_json(&mut bytes, &update.progress.clone().map(progress_form));
+        bytes.extend_from_slice(b"\n\n");
+        Bytes::from(bytes)
+    };
+    update.frame.get_or_init(frame).clone()
 }
 
 /// The readiness of a session, as a stream sends it: without an `id:`, too.

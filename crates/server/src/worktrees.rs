@@ -2,26 +2,35 @@
 
 use crate::door::SharedDoor;
 use crate::extract::{Caller, IdPair, Json, JsonBody, Query, TreeName, session_id};
+use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::ApiResult;
+use crate::sessions::named_form;
 use crate::wire::at;
 use api::{
     CollectWorktrees, CollectedWorktree, CollectedWorktrees, MergeWorktree, MergedWorktree,
-    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
+    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Session, Worktree, Worktrees, WorktreesQuery,
 };
 use axum::extract::State;
-use engine::{CollectReason, CollectedTree, RemovedTree, TreeSeen};
+use axum::response::{IntoResponse, Response};
+use engine::{
+    ChoreOutcome, CollectReason, CollectedTree, Granted, MergedTree, RemovedTree, TreeSeen, who_changed,
+};
+use http::{HeaderValue, header};
 use kernel::{MergeHow, SessionId};
+
+/// The names of files in a command that somebody is to copy. If there are more, it reads them from a file, one to a line.
+const TAKE_BACK_BYTES_MAX: usize = 4 * 1024;
 
 problems! {
     ListProblems = [Invalid, NotFound, RightMissing];
-    RemoveProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, Changed, Busy, ScopeChanging,
-        InWorktree, WorktreeTrouble, DiskFull, Unclear];
+    RemoveProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, Busy,
+        ScopeChanging, InWorktree, WorktreeTrouble, DiskFull, Unclear];
     RestoreProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        BoundElsewhere, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, TooMuchOnDisk,
+        BoundElsewhere, IdempotencyConflict, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, TooMuchOnDisk,
         DiskFull, Unclear];
     MergeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        BoundElsewhere, Changed, Busy, ScopeChanging, MergeConflicts, TargetChanged, Uncommitted, WorktreeTrouble, DiskFull,
+        BoundElsewhere, IdempotencyConflict, Changed, Busy, ScopeChanging, MergeConflicts, TargetChanged, Uncommitted, WorktreeTrouble, DiskFull,
         Unclear];
     CollectProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, BoundElsewhere,
         DiskFull, Unclear];
@@ -74,18 +83,47 @@ pub(crate) async fn list(
 #[utoipa::path(
     delete, path = "/api/v1/sessions/{id}/worktrees/{name}", tag = "worktrees", operation_id = "remove_worktree",
     params(WorktreePath, RemoveWorktreeQuery, KeyHeader),
-    responses((status = 200, description = "It is gone, and can be had back.", body = RemovedWorktree), RemoveProblems),
+    responses(
+        (status = 200, description = "It is gone, and can be had back.", body = RemovedWorktree),
+        (status = 202, description = "It is safe and goes on; the session says how far it is (`progress`). Ask again under the same key.",
+            body = Session, headers(("Location" = String, description = "Where the session is."))),
+        RemoveProblems,
+    ),
 )]
 pub(crate) async fn remove(
     State(door): State<SharedDoor>,
     caller: Caller,
     IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
     Query(query): Query<RemoveWorktreeQuery>,
-) -> ApiResult<Json<RemovedWorktree>> {
+) -> ApiResult<Response> {
     let teardown = query.teardown.unwrap_or(true);
     let _place = door.take_look(caller.by.person)?;
-    let removed = door.engine.worktrees().remove(&caller.by, session, &name, teardown, caller.trace).await?;
-    Ok(Json(removed_form(removed)))
+    let trace = caller.trace.clone();
+    let came = door.engine.worktrees().remove(&caller.by, session, &name, teardown, trace).await?;
+    chore_response(&door, &caller, session, came, removed_form).await
+}
+
+/// The answer to a chore: what came of it, or that it goes on, with the session that says how far it is.
+async fn chore_response<T, Form: serde::Serialize>(
+    door: &SharedDoor,
+    caller: &Caller,
+    session: SessionId,
+    came: ChoreOutcome<T>,
+    form: impl FnOnce(T) -> Form,
+) -> ApiResult<Response> {
+    match came {
+        ChoreOutcome::Over(over) => Ok(Json(form(over)).into_response()),
+        ChoreOutcome::GoesOn => {
+            let row = door.engine.views().session(&who_changed(&caller.by), session).await?;
+            let now = named_form(door, caller, row).await?;
+            let location = HeaderValue::from_str(&now.links.this);
+            let mut response = granted_response(Granted::Pending, Json(now));
+            if let Ok(location) = location {
+                response.headers_mut().insert(header::LOCATION, location);
+            }
+            Ok(response)
+        }
+    }
 }
 
 /// Have a worktree back that was removed
@@ -95,19 +133,25 @@ pub(crate) async fn remove(
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/worktrees/{name}/restore", tag = "worktrees",
     operation_id = "restore_worktree", params(WorktreePath, KeyHeader), request_body = RestoreWorktree,
-    responses((status = 200, description = "It is there again.", body = Worktree), RestoreProblems),
+    responses(
+        (status = 200, description = "It is there again.", body = Worktree),
+        (status = 202, description = "It is safe and goes on; the session says how far it is (`progress`). Ask again under the same key.",
+            body = Session, headers(("Location" = String, description = "Where the session is."))),
+        RestoreProblems,
+    ),
 )]
 pub(crate) async fn restore(
     State(door): State<SharedDoor>,
     caller: Caller,
     IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
     JsonBody(restore): JsonBody<RestoreWorktree>,
-) -> ApiResult<Json<Worktree>> {
+) -> ApiResult<Response> {
     restore.check()?;
     let reference = restore.reference.as_deref();
     let _place = door.take_look(caller.by.person)?;
-    let seen = door.engine.worktrees().restore(&caller.by, session, &name, reference, caller.trace).await?;
-    Ok(Json(seen_form(seen, false)))
+    let trace = caller.trace.clone();
+    let came = door.engine.worktrees().restore(&caller.by, session, &name, reference, trace).await?;
+    chore_response(&door, &caller, session, came, |seen| seen_form(seen, false)).await
 }
 
 /// Merge a worktree into the branch that it was made from
@@ -118,14 +162,19 @@ pub(crate) async fn restore(
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/worktrees/{name}/merge", tag = "worktrees", operation_id = "merge_worktree",
     params(WorktreePath, KeyHeader), request_body = MergeWorktree,
-    responses((status = 200, description = "It is there, or would be.", body = MergedWorktree), MergeProblems),
+    responses(
+        (status = 200, description = "It is there, or would be.", body = MergedWorktree),
+        (status = 202, description = "It is safe and goes on; the session says how far it is (`progress`). Ask again under the same key.",
+            body = Session, headers(("Location" = String, description = "Where the session is."))),
+        MergeProblems,
+    ),
 )]
 pub(crate) async fn merge(
     State(door): State<SharedDoor>,
     caller: Caller,
     IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
     JsonBody(wanted): JsonBody<MergeWorktree>,
-) -> ApiResult<Json<MergedWorktree>> {
+) -> ApiResult<Response> {
     bring_back(&door, caller, session, name, MergeHow::Merge, wanted).await
 }
 
@@ -137,14 +186,19 @@ pub(crate) async fn merge(
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/worktrees/{name}/apply", tag = "worktrees", operation_id = "apply_worktree",
     params(WorktreePath, KeyHeader), request_body = MergeWorktree,
-    responses((status = 200, description = "It is there, or would be.", body = MergedWorktree), MergeProblems),
+    responses(
+        (status = 200, description = "It is there, or would be.", body = MergedWorktree),
+        (status = 202, description = "It is safe and goes on; the session says how far it is (`progress`). Ask again under the same key.",
+            body = Session, headers(("Location" = String, description = "Where the session is."))),
+        MergeProblems,
+    ),
 )]
 pub(crate) async fn apply(
     State(door): State<SharedDoor>,
     caller: Caller,
     IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
     JsonBody(wanted): JsonBody<MergeWorktree>,
-) -> ApiResult<Json<MergedWorktree>> {
+) -> ApiResult<Response> {
     bring_back(&door, caller, session, name, MergeHow::Apply, wanted).await
 }
 
@@ -155,22 +209,48 @@ async fn bring_back(
     name: String,
     how: MergeHow,
     MergeWorktree { dry_run }: MergeWorktree,
-) -> ApiResult<Json<MergedWorktree>> {
+) -> ApiResult<Response> {
     let _place = door.take_look(caller.by.person)?;
-    let merged =
-        door.engine.worktrees().merge(&caller.by, session, &name, how, dry_run, caller.trace).await?;
-    let quoted = merged.into.for_readers().replace('\'', "'\\''");
-    let take_back = merged.before.map(|before| format!("git -C '{quoted}' reset --keep {before}"));
-    Ok(Json(MergedWorktree {
+    let trace = caller.trace.clone();
+    let came = door.engine.worktrees().merge(&caller.by, session, &name, how, dry_run, trace).await?;
+    let form = |merged: MergedTree| MergedWorktree {
         session: session.to_string(),
+        take_back: take_back(&name, how, &merged),
         name,
         into: merged.into.for_readers().to_owned(),
         branch: merged.branch,
         files: merged.files,
         cut: merged.is_cut,
         left_out: merged.left_out,
-        take_back,
-    }))
+    };
+    chore_response(door, &caller, session, came, form).await
+}
+
+/// The command that takes it back. A merge: the branch goes back to where it was. An apply: the files that it has changed were as committed
+/// before, and become so again; what it brought is in a stash, so that nothing is lost by it.
+fn take_back(name: &str, how: MergeHow, merged: &MergedTree) -> Option<String> {
+    let into = quoted(&merged.into);
+    match (how, &merged.before) {
+        (MergeHow::Merge, before) => {
+            before.as_ref().map(|before| format!("git -C {into} reset --keep {before}"))
+        }
+        (MergeHow::Apply, _) if merged.files.is_empty() => None,
+        (MergeHow::Apply, _) => {
+            let stash = format!(
+                "git -C {into} --literal-pathspecs stash push --include-untracked -m 'applied from {name}'"
+            );
+            let files: String = merged.files.iter().map(|file| format!(" {}", quoted(file))).collect();
+            match merged.is_cut || files.len() > TAKE_BACK_BYTES_MAX {
+                true => Some(format!("{stash} --pathspec-from-file=FILES")),
+                false => Some(format!("{stash} --{files}")),
+            }
+        }
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Remove worktrees whose time is over
@@ -224,7 +304,8 @@ fn removed_form(removed: RemovedTree) -> RemovedWorktree {
 
 fn gone_form(CollectedTree { seen, why, came }: CollectedTree) -> CollectedWorktree {
     let (reference, problem) = match came {
-        Some(Ok(removed)) => (Some(removed.reference), None),
+        Some(Ok(ChoreOutcome::Over(removed))) => (Some(removed.reference), None),
+        Some(Ok(ChoreOutcome::GoesOn)) => (None, None),
         Some(Err(refused)) => (None, Some(refused.to_string())),
         None => (None, None),
     };

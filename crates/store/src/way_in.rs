@@ -252,6 +252,8 @@ impl RememberedRule {
 pub enum Verdict {
     /// Granted; of a chore, that it is done.
     Done,
+    /// A chore is done, and this is the answer to whoever asked for it, however late they ask: written and read by whoever does chores.
+    Told { what: String },
     /// Not granted.
     Refused(Refusal),
     /// A chore was begun and did not get to its end, for this reason, in words for people.

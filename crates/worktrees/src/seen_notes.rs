@@ -12,7 +12,7 @@ use crate::git::{WorktreeName, make_private, read_own, write_note};
 use crate::worker::SeenForm;
 
 /// The notes in one part of the data directory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SeenNotes(PathBuf);
 
 impl SeenNotes {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
-    GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome, RemovedWorktree, RepositoryMove,
-    Snapshot, SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone, WorktreeName, now_ms,
-    plain_files,
+    GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome, ProgressSender, RemovedWorktree,
+    RepositoryMove, Snapshot, SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone,
+    WorktreeName, now_ms, plain_files,
 };
 use engine::{
     EnteredTree, MergeObstacle, MergedTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove,
@@ -22,7 +22,7 @@ use crate::seen_notes::SeenNotes;
 use crate::session_directory::{HeldDirectory, SessionDirectories};
 
 /// Git, for the engine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct GitTrees {
     git: Git,
     directories: SessionDirectories,
@@ -38,6 +38,11 @@ impl GitTrees {
     /// With regard to the ignore file of somebody whose home that is.
     pub(crate) fn for_person(self, person: Option<PersonHome>) -> Self {
         Self { git: self.git.for_person(person), ..self }
+    }
+
+    /// The same for work that somebody has asked for, which says how far it is.
+    pub(crate) fn for_work(&self, progress: ProgressSender) -> Self {
+        Self { git: self.git.for_work(progress), ..self.clone() }
     }
 
     /// The same, with more patience for whoever is at it.

@@ -1,9 +1,10 @@
 //! One method per endpoint.
 
-use super::{Client, ClientError, ClientResponse, FactStream};
+use super::{ChangeKey, Client, ClientError, ClientResponse, FactStream};
 use crate::*;
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The outcome of a change within the time that the server waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,15 @@ impl<T> ChangeOutcome<T> {
             Self::Done(answered.body)
         }
     }
+}
+
+/// The answer to work that may take long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChoreAnswer<T> {
+    /// This has come of it.
+    Over(T),
+    /// It is safe, and goes on; the session says how far it is. Asked again under the same key it is joined.
+    GoesOn(Box<Session>),
 }
 
 pub(super) const NO_BODY: Option<&()> = None;
@@ -179,49 +189,70 @@ impl Client {
         self.get("/api/v1/worktrees", query).await
     }
 
+    async fn chore<T: DeserializeOwned>(
+        &self,
+        key: &ChangeKey,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<ChoreAnswer<T>, ClientError> {
+        let answered: ClientResponse<serde_json::Value> = self.change_under(key, method, path, body).await?;
+        let garbled = |error: serde_json::Error| self.garbled(&error.to_string());
+        match answered.status {
+            StatusCode::ACCEPTED => {
+                serde_json::from_value(answered.body).map(ChoreAnswer::GoesOn).map_err(garbled)
+            }
+            _ => serde_json::from_value(answered.body).map(ChoreAnswer::Over).map_err(garbled),
+        }
+    }
+
     /// Removes a worktree; everything in it can be had back.
     pub async fn remove_worktree(
         &self,
+        key: &ChangeKey,
         session: &str,
         name: &str,
         query: RemoveWorktreeQuery,
-    ) -> Result<RemovedWorktree, ClientError> {
+    ) -> Result<ChoreAnswer<RemovedWorktree>, ClientError> {
         let teardown = query.teardown.map(|teardown| format!("?teardown={teardown}")).unwrap_or_default();
         let path = format!("/api/v1/sessions/{session}/worktrees/{name}{teardown}");
-        Ok(self.change(Method::DELETE, &path, NO_BODY).await?.body)
+        self.chore(key, Method::DELETE, &path, NO_BODY).await
     }
 
     /// Gives a worktree back that was removed.
     pub async fn restore_worktree(
         &self,
+        key: &ChangeKey,
         session: &str,
         name: &str,
         restore: &RestoreWorktree,
-    ) -> Result<Worktree, ClientError> {
+    ) -> Result<ChoreAnswer<Worktree>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/worktrees/{name}/restore");
-        Ok(self.change(Method::POST, &path, Some(restore)).await?.body)
+        self.chore(key, Method::POST, &path, Some(restore)).await
     }
 
     /// Merges the branch of a worktree into the branch that it was made from, or says what would come of it.
     pub async fn merge_worktree(
         &self,
+        key: &ChangeKey,
         session: &str,
         name: &str,
         merge: MergeWorktree,
-    ) -> Result<MergedWorktree, ClientError> {
+    ) -> Result<ChoreAnswer<MergedWorktree>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/worktrees/{name}/merge");
-        Ok(self.change(Method::POST, &path, Some(&merge)).await?.body)
+        self.chore(key, Method::POST, &path, Some(&merge)).await
     }
 
     /// Brings everything of a worktree back as uncommitted changes, or says what would come of it.
     pub async fn apply_worktree(
         &self,
+        key: &ChangeKey,
         session: &str,
         name: &str,
         merge: MergeWorktree,
-    ) -> Result<MergedWorktree, ClientError> {
+    ) -> Result<ChoreAnswer<MergedWorktree>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/worktrees/{name}/apply");
-        Ok(self.change(Method::POST, &path, Some(&merge)).await?.body)
+        self.chore(key, Method::POST, &path, Some(&merge)).await
     }
 
     /// Removes worktrees whose time is over, or says which.

@@ -2,7 +2,7 @@
 
 use super::sse::{Frame, Reader};
 use super::{BACK_OFF, Client, ClientError, is_passing};
-use crate::{Fact, Live};
+use crate::{Fact, Live, Progress};
 use reqwest::{Method, Response, header};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub enum FollowItem {
     Fact(Fact),
     /// Words ahead of the log; they come again as a fact with the same turn, part and offset.
     Live(Live),
+    /// The work that goes on between turns, and how far it is; none once it is over.
+    Progress(Option<Progress>),
 }
 
 /// A session's facts, one after the other, without end.
@@ -72,6 +74,11 @@ impl FactStream {
         if frame.name.as_deref() == Some("live") {
             return serde_json::from_str(&frame.lines)
                 .map(|live| Some(FollowItem::Live(live)))
+                .map_err(garbled);
+        }
+        if frame.name.as_deref() == Some("progress") {
+            return serde_json::from_str(&frame.lines)
+                .map(|progress| Some(FollowItem::Progress(progress)))
                 .map_err(garbled);
         }
         // Other names are for those who asked for them, or newer than us.

@@ -10,7 +10,7 @@ mod follow;
 mod people;
 mod sse;
 
-pub use endpoints::ChangeOutcome;
+pub use endpoints::{ChangeOutcome, ChoreAnswer};
 pub use export::AuditExport;
 pub use follow::{FactStream, FollowItem};
 
@@ -74,6 +74,18 @@ impl ClientError {
             Self::Refused(problem) => Some(problem),
             Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Garbled { .. } => None,
         }
+    }
+}
+
+/// A key for one wish: sent again under the same key it is the same wish, and what goes on for it is joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeKey(String);
+
+impl ChangeKey {
+    /// One that nobody has used.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
     }
 }
 
@@ -146,8 +158,18 @@ impl Client {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<ClientResponse<T>, ClientError> {
-        let key = uuid::Uuid::new_v4().simple().to_string();
-        let mut request = self.request(method, path).header("Idempotency-Key", key);
+        self.change_under(&ChangeKey::new(), method, path, body).await
+    }
+
+    /// Sends a change under a key that it may have been sent under before.
+    async fn change_under<T: DeserializeOwned>(
+        &self,
+        key: &ChangeKey,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<ClientResponse<T>, ClientError> {
+        let mut request = self.request(method, path).header("Idempotency-Key", &key.0);
         if let Some(body) = body {
             request = request.json(body);
         }

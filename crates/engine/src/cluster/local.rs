@@ -4,6 +4,7 @@ use super::claims::ClaimQueues;
 use super::{Cluster, ClusterReply, Happened, Node, Ring};
 use crate::fanout::{Fanout, SessionUpdate};
 use crate::lease::Lease;
+use crate::progress::SessionProgress;
 use kernel::{Claim, MessageId, RequestId, SessionId, Term};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -93,6 +94,7 @@ impl Cluster for LocalCluster {
         match happened {
             Happened::Facts(session, facts) => self.fanout.tell_facts(session, facts),
             Happened::Live(session, live) => self.fanout.tell_live(session, live),
+            Happened::Progress(session, progress) => self.fanout.tell_progress(session, progress),
             Happened::Unclear(session) => self.fanout.cut(session),
             Happened::Final(messages) => self.fanout.tell_final(&messages),
             Happened::Verdicts(verdicts) => self.fanout.tell_verdicts(&verdicts),
@@ -101,6 +103,10 @@ impl Cluster for LocalCluster {
 
     fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<SessionUpdate>> {
         self.fanout.watch(session)
+    }
+
+    fn progress(&self, session: SessionId) -> Option<SessionProgress> {
+        self.fanout.progress(session)
     }
 
     fn await_final(&self, message: MessageId) -> Option<oneshot::Receiver<()>> {

@@ -8,9 +8,10 @@
 use super::outside::Outside;
 use super::plan::{ChoreRow, StepInput};
 use super::{Keeper, Phase, Stop};
-use crate::errand::{ErrandOutput, RunningChore};
+use crate::errand::{ChoreDone, ErrandOutput, RunningChore};
+use crate::progress::{ProgressTeller, WorkProgress};
 use kernel::{PersonId, Request, RequestId};
-use store::{Entry, InboxItem, Verdict};
+use store::{InboxItem, Verdict};
 
 /// Chores of one session in its inbox, the one under way among them. Those above are refused as busy; a page of the inbox has
 /// room for many more rows, so that whatever else is asked is seen beside them.
@@ -28,6 +29,10 @@ impl ChoreUnderWay {
     /// Its next output. Cancel-safe.
     pub(super) async fn next(&mut self) -> ErrandOutput {
         self.running.next().await
+    }
+
+    pub(super) fn tell(&mut self, progress: WorkProgress) {
+        self.running.tell(progress);
     }
 
     /// Gives it up, and waits until nothing of it goes on. Its row stays: the next keeper begins it again.
@@ -80,16 +85,18 @@ impl Keeper {
     pub(super) async fn begin_chore(&mut self, row: ChoreRow) -> Result<(), Stop> {
         self.end_attempt();
         let whom = self.errand_session().await?;
-        let running = RunningChore::begin(self.engine.runner_ports(), whom, row.chore.clone());
+        let teller = ProgressTeller::of_chore(self.engine.ports(), self.session, &row.chore);
+        let running = RunningChore::begin(self.engine.runner_ports(), whom, row.chore.clone(), teller);
         self.outside = Outside::Chore(ChoreUnderWay { running, row });
         Ok(())
     }
 
     /// It is over: its verdict and its story are written, and whatever has waited for it begins.
-    pub(super) async fn end_chore(&mut self, came: Result<Entry, String>) -> Result<(), Stop> {
+    pub(super) async fn end_chore(&mut self, came: Result<ChoreDone, String>) -> Result<(), Stop> {
         let Outside::Chore(under_way) = &self.outside else { return Ok(()) };
         let (verdict, story) = match came {
-            Ok(story) => (Verdict::Done, Some(story)),
+            Ok(ChoreDone { story, told: None }) => (Verdict::Done, Some(story)),
+            Ok(ChoreDone { story, told: Some(what) }) => (Verdict::Told { what }, Some(story)),
             Err(mut why) => {
                 why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
                 (Verdict::Failed { why }, None)

@@ -8,6 +8,7 @@ use crate::OwnedSession;
 use crate::accounts::NoAccount;
 use crate::changes::TurnSnapshots;
 use crate::errand::{ErrandOutput, ErrandSession, RunningErrand};
+use crate::progress::{ProgressTeller, WorkProgress};
 use crate::story::{LaunchForm, Story};
 use crate::turn::{AttemptOptions, Runner, RunnerOutput};
 use agent::{Account, Agent, Launch, Message};
@@ -60,6 +61,15 @@ impl Outside {
         }
     }
 
+    /// Tells whoever watches how far it is.
+    pub(super) fn tell(&mut self, progress: WorkProgress) {
+        match self {
+            Self::Nothing | Self::Attempt(_) => {}
+            Self::Errand(errand) => errand.tell(progress),
+            Self::Chore(chore) => chore.tell(progress),
+        }
+    }
+
     fn runs(&self, fence: Fence) -> bool {
         self.attempt().is_some_and(|attempt| attempt.fence() == fence)
     }
@@ -78,8 +88,10 @@ impl Keeper {
                     matches!(&self.outside, Outside::Errand(errand) if errand.errand == away.errand);
                 // What is begun when the node goes down is left half done; the next one does it.
                 if !goes_on && self.phase == Phase::Keeping {
+                    self.outside = Outside::Nothing;
                     let whom = self.errand_session().await?;
-                    let errand = RunningErrand::begin(self.engine.runner_ports(), whom, &away);
+                    let teller = ProgressTeller::of_errand(self.engine.ports(), self.session, &away.what);
+                    let errand = RunningErrand::begin(self.engine.runner_ports(), whom, &away, teller);
                     self.outside = Outside::Errand(errand);
                 }
             }

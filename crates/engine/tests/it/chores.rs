@@ -3,13 +3,13 @@
 use crate::disk::Lost;
 use crate::scope::enter;
 use crate::vocabulary::{of_type, stories};
-use crate::worktrees::{collecting, printed, teardown};
+use crate::worktrees::{collecting, printed, remove_whole, teardown};
 use crate::world::{World, trace};
 use engine::{
-    AccessError, Granted, Limits, ReceiptState, RemovedTree, Resource, ScopeError, UnavailableError,
-    WorktreeError,
+    AccessError, ChoreOutcome, ConflictError, FollowUpdate, Granted, Limits, ReceiptState, RemovedTree,
+    Resource, ScopeError, SessionUpdate, UnavailableError, WorkPhase, WorkProgress, WorktreeError,
 };
-use kernel::{Change, Grant, Grantee, Principal, Request, Role, SessionId, To};
+use kernel::{Change, Grant, Grantee, MergeHow, Principal, Request, Role, SessionId, To};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::{InboxItem, Verdict};
@@ -21,7 +21,7 @@ impl World {
     /// Somebody has a worktree removed, and waits for it.
     fn removing(&self, by: &Principal, session: SessionId, name: &'static str) -> Removing {
         let (engine, by) = (self.engine.clone(), by.clone());
-        tokio::spawn(async move { engine.worktrees().remove(&by, session, name, true, trace(None)).await })
+        tokio::spawn(async move { remove_whole(&engine, &by, session, name).await })
     }
 
     /// The same, and each removal takes so long. It has begun.
@@ -122,8 +122,7 @@ async fn a_removal_that_was_done_and_not_written_down_is_found_done() {
     let reference =
         world.engine.worktrees().list(&world.me, None).await.unwrap().removed[0].reference.clone();
     *world.faults.loses_removal.lock().unwrap() = Some(Lost::Write);
-    let back =
-        world.engine.worktrees().restore(&world.me, session, "blue", Some(&reference), trace(None)).await;
+    let back = world.restore(session, Some(&reference)).await;
     assert_eq!((back.unwrap().name.as_str(), world.times_noted("restore blue")), ("blue", 1));
     assert_eq!(world.told_of_worktrees(session).await, ["removed", "restored"]);
 }
@@ -268,4 +267,130 @@ async fn what_the_server_collects_by_itself_outlives_it() {
     let acts = world.own_acts("remove_worktree");
     let [act] = &acts[..] else { panic!("{acts:?}") };
     assert_eq!((act.session, act.subject.as_deref(), &*act.door), (Some(session), Some("blue"), "engine"));
+}
+
+impl World {
+    /// Asks once to have it removed, under a key.
+    async fn asks_to_remove(
+        &self,
+        session: SessionId,
+        name: &str,
+        key: &str,
+    ) -> Result<ChoreOutcome<RemovedTree>, WorktreeError> {
+        self.engine.worktrees().remove(&self.me, session, name, true, trace(Some(key))).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_chore_answers_that_it_goes_on_and_the_same_key_joins_it_until_its_end() {
+    let world = World::new().await;
+    let session = world.left().await;
+    world.grove.act_ms.store(120_000, Ordering::Relaxed);
+    let (began, mut asked) = (tokio::time::Instant::now(), 0);
+    let removed = loop {
+        let at = tokio::time::Instant::now();
+        match world.asks_to_remove(session, "blue", "one").await.unwrap() {
+            ChoreOutcome::Over(removed) => break removed,
+            ChoreOutcome::GoesOn => asked += 1,
+        }
+        assert!(at.elapsed() <= 2 * world.limits.verdict_wait, "nobody waits for long: {:?}", at.elapsed());
+        let row = world.engine.views().session(&world.me, session).await.unwrap();
+        let shown = world.engine.views().progress_of(&row).unwrap();
+        assert_eq!((shown.verb, shown.subject.as_str()), ("remove", "blue"));
+        assert_eq!(world.chores_waiting(session), 1, "it joins, and asks for nothing more");
+    };
+    assert!(asked > 10 && began.elapsed() >= Duration::from_secs(120), "{asked} times");
+    assert_eq!((removed.name.as_str(), world.times_noted("begin remove blue")), ("blue", 1));
+    assert_eq!((world.audited("remove_worktree"), world.told_of_worktrees(session).await.len()), (1, 1));
+    let again = world.asks_to_remove(session, "blue", "one").await;
+    assert_eq!(again, Ok(ChoreOutcome::Over(removed)));
+    let row = world.engine.views().session(&world.me, session).await.unwrap();
+    assert_eq!(world.engine.views().progress_of(&row), None, "nothing goes on any more");
+    let other = world.asks_to_remove(session, "red", "one").await;
+    assert_eq!(other, Err(ConflictError::KeyReused.into()), "a key is for one wish");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_given_before_a_crash_has_the_verdict_after_it() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    world.grove.act_ms.store(20_000, Ordering::Relaxed);
+    assert_eq!(world.asks_to_remove(session, "blue", "one").await, Ok(ChoreOutcome::GoesOn));
+    world.crash().await;
+    let row = world.engine.views().session(&world.me, session).await.unwrap();
+    let removed = loop {
+        if let ChoreOutcome::Over(removed) = world.asks_to_remove(session, "blue", "one").await.unwrap() {
+            break removed;
+        }
+        let shown = world.engine.views().progress_of(&row).map(|shown| shown.verb);
+        assert_eq!((shown, world.chores_waiting(session)), (Some("remove"), 1));
+    };
+    assert_eq!((removed.name.as_str(), world.times_noted("begin remove blue")), ("blue", 2));
+    assert_eq!((world.times_noted("remove blue"), world.audited("remove_worktree")), (1, 1));
+    world.restart().await;
+    assert_eq!(world.asks_to_remove(session, "blue", "one").await, Ok(ChoreOutcome::Over(removed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_merge_came_to_is_told_to_the_key_that_asked_for_it_however_late() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    world.grove.act_ms.store(20_000, Ordering::Relaxed);
+    let apply = async |world: &World| {
+        let trees = world.engine.worktrees();
+        trees.merge(&world.me, session, "blue", MergeHow::Apply, false, trace(Some("one"))).await.unwrap()
+    };
+    assert_eq!(apply(&world).await, ChoreOutcome::GoesOn);
+    world.until_tidy(session).await;
+    world.restart().await;
+    let ChoreOutcome::Over(merged) = apply(&world).await else { panic!("it is over") };
+    assert_eq!((merged.into.as_str(), &merged.files[..]), ("/srv/shop", &["a.txt".to_owned()][..]));
+    assert_eq!(merged.safety.as_deref(), Some("refs/homing/safety"));
+    assert_eq!(world.times_noted("apply blue"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_is_told_how_far_it_is_and_when_it_is_over() {
+    let world = World::new().await;
+    let session = world.left().await;
+    let number = world.engine.views().session(&world.me, session).await.unwrap().at;
+    let mut watching =
+        world.engine.views().follow(&world.me, session, number).await.unwrap().with_readiness();
+    world.grove.act_ms.store(10_000, Ordering::Relaxed);
+    let far =
+        WorkProgress { files: Some((3, Some(7))), bytes: 4_096, ..WorkProgress::at(WorkPhase::Removing) };
+    let removing = world.removing(&world.me, session, "blue");
+    world.until_times_noted("begin remove blue", 1).await;
+    world.grove.says_progress(far);
+    let mut told = Vec::new();
+    while told.last() != Some(&None) {
+        if let Some(FollowUpdate::Session(SessionUpdate::Progress(update))) = watching.next().await {
+            told.push(update.progress.clone());
+        }
+    }
+    let phases: Vec<_> = told.iter().flatten().map(|shown| (shown.verb, shown.progress)).collect();
+    assert_eq!(phases, [("remove", WorkProgress::at(WorkPhase::Begun)), ("remove", far)]);
+    removing.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_that_takes_long_is_shown_and_its_end_is_the_answer() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    world.scripts.insert("scripted".to_owned(), teardown(vec![printed("still at it\n")]));
+    world.restart().await;
+    let mut shown = Vec::new();
+    let failed = loop {
+        match world.asks_to_remove(session, "blue", "one").await {
+            Ok(ChoreOutcome::GoesOn) => {
+                let row = world.engine.views().session(&world.me, session).await.unwrap();
+                shown.extend(world.engine.views().progress_of(&row).map(|shown| shown.progress));
+            }
+            Ok(ChoreOutcome::Over(removed)) => panic!("{removed:?}"),
+            Err(why) => break why.to_string(),
+        }
+    };
+    assert!(failed.contains("longer than 60 seconds"), "{failed}");
+    assert!(shown.len() > 5 && shown.iter().all(|shown| shown.phase == WorkPhase::Teardown), "{shown:?}");
+    assert_eq!(shown.last().unwrap().bytes, 12, "what it has printed");
 }

@@ -2,13 +2,14 @@
 
 use engine::{
     EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges,
-    TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn,
+    TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WorkProgress,
 };
 use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Everything under `/srv` and every worktree is a tree.
 #[derive(Debug, Default)]
@@ -27,12 +28,18 @@ pub(crate) struct Grove {
     here: Mutex<BTreeSet<(SessionId, String)>>,
     removed: Mutex<Vec<RemovedTree>>,
     notes: Mutex<Vec<String>>,
+    progress: watch::Sender<Option<WorkProgress>>,
 }
 
 impl Grove {
     /// The acts, in order. One that was not carried through has no second note.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap().clone()
+    }
+
+    /// Says how far it is, whatever is under way.
+    pub(crate) fn says_progress(&self, progress: WorkProgress) {
+        self.progress.send_replace(Some(progress));
     }
 
     async fn act(&self, what: String) {
@@ -237,6 +244,9 @@ impl Trees for Grove {
             self.act(what).await;
             Ok(MergedTree { safety: Some("refs/homing/safety".to_owned()), ..seen })
         })
+    }
+    fn progress(&self, _: SessionId) -> watch::Receiver<Option<WorkProgress>> {
+        self.progress.subscribe()
     }
     fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async {

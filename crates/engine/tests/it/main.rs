@@ -376,6 +376,7 @@ async fn a_watcher_hears_each_fact_once_and_live_words_at_their_place() {
                 assert_eq!(words.offset as usize, live.len());
                 live.push_str(&words.text);
             }
+            SessionUpdate::Progress(_) => {}
             SessionUpdate::Fact(shared) => {
                 assert_eq!(shared.fact.number.0, at + 1);
                 at += 1;
@@ -412,7 +413,7 @@ async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
     for _ in 0..10_000 {
         match slow.next().await {
             Some(SessionUpdate::Fact(shared)) => at = shared.fact.number,
-            Some(SessionUpdate::Live(_)) => {}
+            Some(SessionUpdate::Live(_) | SessionUpdate::Progress(_)) => {}
             None => {
                 cut = true;
                 break;
@@ -550,7 +551,7 @@ async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
                     return;
                 }
             }
-            Some(SessionUpdate::Live(_)) => {}
+            Some(SessionUpdate::Live(_) | SessionUpdate::Progress(_)) => {}
             None => follow = world.engine.views().follow(&world.me, session, at).await.unwrap(),
         }
     }

@@ -128,7 +128,7 @@ async fn progress_is_seen_while_the_tool_runs_and_a_flood_of_it_stays_small() {
         engine::SessionUpdate::Fact(shared) => {
             matches!(&shared.fact.entry, StoredEntry::Story { kind, .. } if kind == "tool_progress")
         }
-        engine::SessionUpdate::Live(_) => false,
+        engine::SessionUpdate::Live(_) | engine::SessionUpdate::Progress(_) => false,
     };
     while !is_progress(&follow.next().await.expect("the tool still runs")) {}
 
@@ -212,7 +212,7 @@ async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
         engine::SessionUpdate::Fact(shared) => {
             matches!(shared.fact.entry, StoredEntry::Rule(Fact::Lapsed { .. }))
         }
-        engine::SessionUpdate::Live(_) => false,
+        engine::SessionUpdate::Live(_) | engine::SessionUpdate::Progress(_) => false,
     };
     while !is_lapsed(&follow.next().await.expect("the turn goes on")) {}
     let rules = world.rules(receipt.session).await;

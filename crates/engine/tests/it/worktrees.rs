@@ -6,12 +6,12 @@ use crate::vocabulary::{of_type, stories};
 use crate::world::{World, trace};
 use agent::{AgentEvent, Trouble};
 use engine::{
-    AccessError, CollectReason, Collecting, FollowUpdate, Limits, Look, LookResult, ScopeError, Scripts,
-    SessionUpdate, TreeFiles, WorktreeError,
+    AccessError, ChoreOutcome, CollectReason, Collecting, Engine, FollowUpdate, Limits, Look, LookResult,
+    MergedTree, RemovedTree, ScopeError, Scripts, SessionUpdate, TreeFiles, TreeSeen, WorktreeError,
 };
-use kernel::{Change, Grant, Grantee, MergeHow, Number, Request, Role, SessionId, To};
+use kernel::{Change, Grant, Grantee, MergeHow, Number, Principal, Request, Role, SessionId, To};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 impl World {
@@ -26,14 +26,67 @@ impl World {
     }
 
     pub(crate) async fn remove(&self, session: SessionId) -> Result<String, WorktreeError> {
-        let removed = self.engine.worktrees().remove(&self.me, session, "blue", true, trace(None)).await?;
-        Ok(removed.reference)
+        Ok(remove_whole(&self.engine, &self.me, session, "blue").await?.reference)
+    }
+
+    pub(crate) async fn restore(
+        &self,
+        session: SessionId,
+        reference: Option<&str>,
+    ) -> Result<TreeSeen, WorktreeError> {
+        let (trees, key) = (self.engine.worktrees(), new_key());
+        loop {
+            let trace = trace(Some(&key));
+            if let ChoreOutcome::Over(seen) =
+                trees.restore(&self.me, session, "blue", reference, trace).await?
+            {
+                return Ok(seen);
+            }
+        }
+    }
+
+    pub(crate) async fn merge(
+        &self,
+        session: SessionId,
+        name: &str,
+        how: MergeHow,
+        dry_run: bool,
+    ) -> Result<MergedTree, WorktreeError> {
+        let (trees, key) = (self.engine.worktrees(), new_key());
+        loop {
+            let trace = trace(Some(&key));
+            if let ChoreOutcome::Over(merged) =
+                trees.merge(&self.me, session, name, how, dry_run, trace).await?
+            {
+                return Ok(merged);
+            }
+        }
     }
 
     pub(crate) fn audited(&self, verb: &str) -> usize {
         let rows = self.store.snapshot().audit;
         rows.iter().filter(|row| row.verb == verb && row.refused.is_none()).count()
     }
+}
+
+/// Asks again under the same key until it is over, as a client does.
+pub(crate) async fn remove_whole(
+    engine: &Engine,
+    by: &Principal,
+    session: SessionId,
+    name: &str,
+) -> Result<RemovedTree, WorktreeError> {
+    let (trees, key) = (engine.worktrees(), new_key());
+    loop {
+        if let ChoreOutcome::Over(removed) = trees.remove(by, session, name, true, trace(Some(&key))).await? {
+            return Ok(removed);
+        }
+    }
+}
+
+fn new_key() -> String {
+    static KEYS: AtomicUsize = AtomicUsize::new(0);
+    format!("chore-{}", KEYS.fetch_add(1, Ordering::Relaxed))
 }
 
 pub(crate) fn teardown(says: Vec<AgentEvent>) -> Scripts {
@@ -96,8 +149,7 @@ async fn what_is_said_while_a_worktree_goes_waits_and_nobody_walks_in() {
     let session = world.left().await;
     world.grove.act_ms.store(10_000, Ordering::Relaxed);
     let (engine, me) = (world.engine.clone(), world.me.clone());
-    let removing =
-        tokio::spawn(async move { engine.worktrees().remove(&me, session, "blue", true, trace(None)).await });
+    let removing = tokio::spawn(async move { remove_whole(&engine, &me, session, "blue").await });
     while world.times_noted("begin remove blue") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -118,8 +170,7 @@ async fn a_stop_never_waits_behind_a_removal() {
     let session = world.left().await;
     world.grove.act_ms.store(60_000, Ordering::Relaxed);
     let (engine, me) = (world.engine.clone(), world.me.clone());
-    let removing =
-        tokio::spawn(async move { engine.worktrees().remove(&me, session, "blue", true, trace(None)).await });
+    let removing = tokio::spawn(async move { remove_whole(&engine, &me, session, "blue").await });
     while world.times_noted("begin remove blue") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -138,9 +189,7 @@ async fn the_worktree_of_an_ended_session_goes_and_comes_back() {
     world.arrived(session, 1).await;
     world.ask(Request::End { session }).await.unwrap();
     let reference = world.remove(session).await.unwrap();
-    let restore = async |reference: Option<&str>| {
-        world.engine.worktrees().restore(&world.me, session, "blue", reference, trace(None)).await
-    };
+    let restore = async |reference: Option<&str>| world.restore(session, reference).await;
     assert_eq!(
         restore(Some("refs/homing/other")).await,
         Err(AccessError::NotFound { what: "worktree" }.into())
@@ -170,7 +219,7 @@ async fn a_worktree_that_is_gone_comes_back_for_a_session_that_is_in_it() {
     world.ask(Request::Release { message: there, there: true }).await.unwrap();
     world.arrived(session, 3).await;
     world.settled(there).await;
-    let back = world.engine.worktrees().restore(&world.me, session, "blue", None, trace(None)).await;
+    let back = world.restore(session, None).await;
     assert_eq!(back.unwrap().name, "blue");
     assert_eq!(world.times_noted("restore blue"), 1);
     assert_eq!(world.remove(session).await, Err(ScopeError::InWorktree.into()));
@@ -180,9 +229,7 @@ async fn a_worktree_that_is_gone_comes_back_for_a_session_that_is_in_it() {
 async fn work_comes_back_by_a_chore_and_what_is_in_the_way_is_told_before_one_begins() {
     let world = World::new().await;
     let session = world.left().await;
-    let merge = async |name: &str, how, dry_run| {
-        world.engine.worktrees().merge(&world.me, session, name, how, dry_run, trace(None)).await
-    };
+    let merge = async |name: &str, how, dry_run| world.merge(session, name, how, dry_run).await;
     assert_eq!(merge("blue", MergeHow::Merge, true).await.unwrap().files, ["a.txt"]);
     assert_eq!((world.times_noted("merge blue"), world.audited("merge_worktree")), (0, 0), "only looked at");
     for (how, done, change) in
@@ -212,9 +259,7 @@ async fn work_does_not_come_back_under_somebody_elses_turn() {
     let other = world.shop().await;
     let slow = world.say(To::Session(other), "!sleep 5000").await.unwrap().accepted.message;
     world.house_has_handed(slow).await;
-    let merge = async || {
-        world.engine.worktrees().merge(&world.me, session, "blue", MergeHow::Merge, false, trace(None)).await
-    };
+    let merge = async || world.merge(session, "blue", MergeHow::Merge, false).await;
     assert_eq!(merge().await, Err(ScopeError::Busy.into()));
     assert_eq!(world.times_noted("merge blue"), 0);
     world.settled(slow).await;
@@ -247,7 +292,7 @@ async fn only_who_manages_a_session_removes_its_worktrees_and_only_who_sees_it_s
     let world = World::new().await;
     let session = world.left().await;
     let bob = world.let_in("bob", Role::Member).await;
-    let remove = async |by| world.engine.worktrees().remove(by, session, "blue", true, trace(None)).await;
+    let remove = async |by| remove_whole(&world.engine, by, session, "blue").await;
     assert_eq!(remove(&bob).await, Err(AccessError::NotFound { what: "session" }.into()));
     assert_eq!(world.engine.worktrees().list(&bob, None).await.unwrap(), engine::WorktreesView::default());
     world.give(session, Grantee::Person(bob.person), Grant::Prompt).await;
@@ -294,7 +339,10 @@ async fn a_dry_run_removes_nothing() {
     assert_eq!((due.seen.session, due.why, due.came.is_none()), (session, CollectReason::Age, true));
     assert_eq!(world.times_noted("remove blue"), 0);
     let gone = world.engine.worktrees().collect(&world.me, false, trace(None)).await.unwrap();
-    assert!(matches!(&gone[0].came, Some(Ok(removed)) if removed.name == "blue"), "{gone:?}");
+    assert!(
+        matches!(&gone[0].came, Some(Ok(ChoreOutcome::Over(removed))) if removed.name == "blue"),
+        "{gone:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,7 +372,9 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
     while states.last() != Some(&"waiting") {
         match follow.next().await.expect("it goes on") {
             FollowUpdate::Ready(ready) => states.push(ready.state),
-            FollowUpdate::Session(SessionUpdate::Fact(_) | SessionUpdate::Live(_)) => {}
+            FollowUpdate::Session(
+                SessionUpdate::Fact(_) | SessionUpdate::Live(_) | SessionUpdate::Progress(_),
+            ) => {}
         }
     }
     let open = world.engine.views().approvals(&world.me, 1).await.unwrap()[0].row.approval;
@@ -358,9 +408,8 @@ async fn whoever_has_too_much_in_worktrees_makes_no_more_until_one_goes() {
     let reference = world.remove(first).await.unwrap();
     world.change(third, enter("blue")).await.unwrap();
     world.arrived(third, 1).await;
-    let back =
-        world.engine.worktrees().restore(&world.me, first, "blue", Some(&reference), trace(None)).await;
+    let back = world.restore(first, Some(&reference)).await;
     assert_eq!(back, Err(full.into()));
     world.remove(second).await.unwrap();
-    world.engine.worktrees().restore(&world.me, first, "blue", Some(&reference), trace(None)).await.unwrap();
+    world.restore(first, Some(&reference)).await.unwrap();
 }

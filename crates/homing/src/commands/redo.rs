@@ -5,7 +5,7 @@ use api::{RuleFact, What};
 use std::collections::BTreeSet;
 
 use crate::commands::diff::last_fact;
-use crate::commands::undo::{UNDO_WAIT, until_back};
+use crate::commands::undo::watch_back;
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
@@ -31,13 +31,7 @@ pub(crate) async fn redo(args: &RedoArgs, remote: &Remote) -> Result<Exit> {
     };
     let before = remote.client.session(&session).await.or_cli_error()?.number;
     remote.client.redo(&session, turn).await.or_cli_error()?;
-    match tokio::time::timeout(UNDO_WAIT, until_back(&session, before, remote)).await {
-        Ok(redone) => redone,
-        Err(_) => {
-            remote.screen.say("it takes long; `homing log -f` tells when it is done");
-            Ok(Exit::Later)
-        }
-    }
+    watch_back(&session, before, remote).await
 }
 
 /// The turn that was undone last, of those whose undo was not taken back.

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use crate::describe;
 use crate::exit::{CliError, Exit};
+use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
 use crate::target::{path_text, session_or_here};
 
-/// The longest that a change is waited for; later it happens without us.
-const CHANGE_WAIT: Duration = Duration::from_secs(120);
+/// The longest that a change is waited for while nothing of it goes on; later it happens without us.
+pub(super) const CHANGE_WAIT: Duration = Duration::from_secs(120);
 
 /// See where and how a session acts, or change it
 ///
@@ -114,9 +115,13 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
                 return Ok(Exit::Later);
             }
         };
-    match tokio::time::timeout(CHANGE_WAIT, until_settled(&before, &now, remote)).await {
-        Ok(settled) => settled?,
-        Err(_) => {
+    match watch(&session, Some(CHANGE_WAIT), remote, until_settled(&before, &now, remote)).await? {
+        Watched::Over(settled) => settled?,
+        Watched::Left => {
+            remote.screen.say(LEFT);
+            return Ok(Exit::Detached);
+        }
+        Watched::NotYet => {
             remote
                 .screen
                 .say("not yet; `homing log -f` tells when it happens, `homing scope keep` gives it up");
@@ -160,7 +165,12 @@ async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Resu
             .screen
             .say("waits for the end of the turn; Ctrl-C leaves it waiting, `homing scope keep` gives it up");
     }
-    let mut facts = remote.client.follow(&before.id, before.number);
+    until_changed(&before.id, before.number, remote).await
+}
+
+/// Until the scope has changed, or stays as it was.
+pub(super) async fn until_changed(session: &str, after: u64, remote: &Remote) -> Result<()> {
+    let mut facts = remote.client.follow(session, after);
     let mut notice = String::new();
     loop {
         let FollowItem::Fact(Fact { what, .. }) = facts.next().await.or_cli_error()? else { continue };

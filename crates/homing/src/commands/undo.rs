@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use crate::commands::diff::{last_turn, no_turn, say_moves};
 use crate::exit::{CliError, Exit};
+use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::tame_name;
 use crate::target::session_or_here;
 use crate::{describe, terminal_prompt};
 
-/// The longest that it is waited for.
-pub(super) const UNDO_WAIT: Duration = Duration::from_secs(120);
+/// The longest that it is waited for while nothing of it goes on.
+const UNDO_WAIT: Duration = Duration::from_secs(120);
 
 /// Put back what a turn has changed
 ///
@@ -63,11 +64,20 @@ pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
             remote.client.undo(&session, &all).await.or_cli_error()?;
         }
     }
-    match tokio::time::timeout(UNDO_WAIT, until_back(&session, before, remote)).await {
-        Ok(undone) => undone,
-        Err(_) => {
+    watch_back(&session, before, remote).await
+}
+
+/// Until the files are put back, or not, however long that takes.
+pub(super) async fn watch_back(session: &str, before: u64, remote: &Remote) -> Result<Exit> {
+    match watch(session, Some(UNDO_WAIT), remote, until_back(session, before, remote)).await? {
+        Watched::Over(undone) => undone,
+        Watched::NotYet => {
             remote.screen.say("it takes long; `homing log -f` tells when it is done");
             Ok(Exit::Later)
+        }
+        Watched::Left => {
+            remote.screen.say(LEFT);
+            Ok(Exit::Detached)
         }
     }
 }
@@ -138,13 +148,14 @@ async fn preview(session: &str, turn: u32, remote: &Remote) -> Result<Exit> {
 }
 
 /// Until the files are put back, or not.
-pub(super) async fn until_back(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
+async fn until_back(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
     let mut facts = remote.client.follow(session, after);
     let mut notice = String::new();
     loop {
         let FollowItem::Fact(fact) = facts.next().await.or_cli_error()? else { continue };
         match &fact.what {
             What::Rule(RuleFact::Undone { .. } | RuleFact::Redone { .. }) => {
+                remote.screen.clear_passing();
                 if remote.screen.json {
                     remote.screen.object(&fact)?;
                 } else {

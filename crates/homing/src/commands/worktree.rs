@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use api::client::ClientError;
+use api::client::{ChangeKey, ClientError};
 use api::{
     CollectWorktrees, MergeWorktree, MergedWorktree, RemoveWorktreeQuery, RestoreWorktree, Worktrees,
     WorktreesQuery,
 };
 
 use crate::exit::{CliError, Exit};
+use crate::progress_line::until_over;
 use crate::remote::{OrCliError, Remote};
 use crate::{system, time};
 
@@ -89,7 +90,10 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
         WorktreeVerb::Rm { name, skip_teardown } => {
             let session = whose(session, &name, remote).await?;
             let query = RemoveWorktreeQuery { teardown: skip_teardown.then_some(false) };
-            let removed = remote.client.remove_worktree(&session, &name, query).await.or_cli_error()?;
+            let ask =
+                async |key: &ChangeKey| remote.client.remove_worktree(key, &session, &name, query).await;
+            let Some(removed) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
+            let removed = removed.or_cli_error()?;
             let words = format!(
                 "{name} is gone; `homing worktree restore {name}` brings it back, from {}",
                 removed.reference
@@ -99,17 +103,24 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
         WorktreeVerb::Restore { name, reference } => {
             let session = whose(session, &name, remote).await?;
             let restore = RestoreWorktree { reference };
-            let restored = remote.client.restore_worktree(&session, &name, &restore).await.or_cli_error()?;
+            let ask =
+                async |key: &ChangeKey| remote.client.restore_worktree(key, &session, &name, &restore).await;
+            let Some(restored) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
+            let restored = restored.or_cli_error()?;
             remote.done(&restored, format!("{name} is in {} again", restored.directory))?;
         }
         WorktreeVerb::Merge { name, dry_run } => {
             let session = whose(session, &name, remote).await?;
-            let merged = remote.client.merge_worktree(&session, &name, MergeWorktree { dry_run }).await;
+            let wish = MergeWorktree { dry_run };
+            let ask = async |key: &ChangeKey| remote.client.merge_worktree(key, &session, &name, wish).await;
+            let Some(merged) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
             say_merged(&named_files(merged, remote)?, dry_run, remote)?;
         }
         WorktreeVerb::Apply { name, dry_run } => {
             let session = whose(session, &name, remote).await?;
-            let merged = remote.client.apply_worktree(&session, &name, MergeWorktree { dry_run }).await;
+            let wish = MergeWorktree { dry_run };
+            let ask = async |key: &ChangeKey| remote.client.apply_worktree(key, &session, &name, wish).await;
+            let Some(merged) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
             say_merged(&named_files(merged, remote)?, dry_run, remote)?;
         }
         WorktreeVerb::Gc { dry_run } => collect(dry_run, remote).await?,
@@ -150,7 +161,11 @@ fn say_merged(merged: &MergedWorktree, dry_run: bool, remote: &Remote) -> Result
         remote.screen.say(format!("did not come along: {part}"));
     }
     if let Some(command) = merged.take_back.as_ref().filter(|_| !dry_run) {
-        remote.screen.say(format!("`{command}` takes it back"));
+        let names = match command.ends_with("=FILES") {
+            true => ", with the names of these files in FILES, one to a line",
+            false => "",
+        };
+        remote.screen.say(format!("`{command}` takes it back{names}"));
     }
     Ok(())
 }
@@ -243,7 +258,8 @@ async fn collect(dry_run: bool, remote: &Remote) -> Result<()> {
         let came = match (&tree.reference, &tree.problem) {
             (Some(reference), _) => format!("removed, kept as {reference}"),
             (None, Some(problem)) => format!("stays: {problem}"),
-            (None, None) => "would be removed".to_owned(),
+            (None, None) if dry_run => "would be removed".to_owned(),
+            (None, None) => "is being removed".to_owned(),
         };
         let why = if tree.why == "age" { "not used for long" } else { "too much room" };
         remote.screen.line(format!(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use testkit::{Setup, eventually};
@@ -184,7 +185,8 @@ fn the_work_of_a_worktree_is_merged_or_applied_or_everything_stays_as_it_was() {
     let dry = run(&["apply", "blue", "--dry-run"]);
     assert_eq!(dry.expect(0), "kept.txt\nnew.txt\n");
     assert!(!yard.place.join("new.txt").exists(), "only looked at");
-    let head = git(&yard.place, &["rev-parse", "HEAD"]);
+    let (head, kept) =
+        (git(&yard.place, &["rev-parse", "HEAD"]), fs::read(yard.place.join("kept.txt")).unwrap());
     let applied = run(&["apply", "blue", "--json"]).json(0);
     assert_eq!(
         (&applied["files"], text(&applied, "into")),
@@ -195,6 +197,17 @@ fn the_work_of_a_worktree_is_merged_or_applied_or_everything_stays_as_it_was() {
     let told: Vec<Value> = yard.facts().into_iter().filter(|fact| fact["type"] == "worktree").collect();
     assert_eq!(told[0]["change"], "applied");
     assert!(text(&told[0], "reference").starts_with("refs/homing/"), "{told:?}");
+
+    // The words of the answer take it back, and lose nothing.
+    let taken_back = Command::new("sh").args(["-c", &text(&applied, "take_back")]).status();
+    assert!(taken_back.unwrap().success(), "{applied}");
+    assert_eq!(git(&yard.place, &["status", "--porcelain"]), "");
+    assert_eq!(
+        (fs::read(yard.place.join("kept.txt")).unwrap(), yard.place.join("new.txt").exists()),
+        (kept, false)
+    );
+    git(&yard.place, &["stash", "pop", "-q"]);
+    assert_eq!(git(&yard.place, &["status", "--porcelain"]), " M kept.txt\n?? new.txt");
 
     // Committed there: what is changed here is in the way, and then it is merged.
     yard.ask("!run git add -A; git -c user.name=a -c user.email=a@b commit -q -m work");
@@ -319,4 +332,85 @@ fn a_fork_has_a_worktree_of_its_own_with_the_tree_as_it_was_after_that_turn() {
     assert_eq!(fs::read_to_string(yard.place.join("kept.txt")).unwrap(), "after-three\n");
     let said = yard.homing.http().converse(&json!({ "session": fork }), "!run cat kept.txt; pwd");
     assert!(said.contains("after-two") && said.contains(root.to_str().unwrap()), "{said}");
+}
+
+/// A teardown that takes as long as it likes holds a removal: nobody's request waits for it, and the same key is told its end, also by
+/// the server after the one that was killed.
+#[test]
+fn a_removal_that_takes_long_goes_on_without_requests_and_over_a_kill_and_its_key_has_the_end() {
+    let config = "[limits]\nverdict_wait = \"200ms\"\n[agents.scripted.worktree]\n\
+        teardown = \"echo at it; until [ -e open ]; do sleep 0.05; done\"\n";
+    let mut yard = Yard::of(Setup::new(crate::EXE).config(config));
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let root = PathBuf::from(text(&yard.now(), "directory"));
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    let at = format!("/api/v1/sessions/{}/worktrees/blue", yard.session);
+    let remove =
+        |yard: &Yard, key: &str| yard.homing.http().must("DELETE", &at, &[("Idempotency-Key", key)], None);
+    let shown = |yard: &Yard| {
+        let session = remove(yard, "one").expect(202);
+        assert_eq!(text(&session, "id"), yard.session);
+        session["progress"].clone()
+    };
+    let is_at_it = |yard: &Yard| {
+        let progress =
+            eventually("it runs", || Some(shown(yard)).filter(|shown| shown["phase"] == "teardown"));
+        assert_eq!((&progress["verb"], &progress["subject"]), (&json!("remove"), &json!("blue")));
+    };
+    is_at_it(&yard);
+    // A stop does not wait behind it.
+    let said = yard.say("hello");
+    let stopped = yard.homing.http().post(&format!("/api/v1/messages/{said}/stop"), &json!({}));
+    assert_eq!(stopped.expect(200)["state"], "withdrawn");
+    assert_eq!(remove(&yard, "one").expect(202)["progress"]["phase"], "teardown");
+    let watching = |yard: &Yard| {
+        let mut command = yard.homing.command();
+        command.args(["worktree", "rm", "blue", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    // Whoever has asked and presses Ctrl-C has only stopped watching.
+    let left = watching(&yard);
+    let asked = || yard.homing.run(&["audit", "--jsonl"]).expect(0).matches("\"remove_worktree\"").count();
+    eventually("it has asked", || (asked() == 2).then_some(()));
+    let pid = rustix::process::Pid::from_raw(i32::try_from(left.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let left = left.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&left.stderr);
+    assert!(left.status.code() == Some(130) && said.contains("it goes on without you"), "{left:?}");
+    yard.homing.kill9();
+    yard.homing.restart();
+    is_at_it(&yard);
+    let watching = watching(&yard);
+    fs::write(root.join("open"), "").unwrap();
+    let watched = watching.wait_with_output().unwrap();
+    let removed = remove(&yard, "one").expect(200);
+    assert!(watched.status.success() && watched.stderr.is_empty(), "nothing but the end: {watched:?}");
+    let told: Value = serde_json::from_slice(&watched.stdout).unwrap();
+    assert_eq!((&told["reference"], root.exists()), (&removed["reference"], false));
+    assert_eq!(remove(&yard, "two").expect(200)["reference"], removed["reference"]);
+    assert_eq!(yard.now().get("progress"), None, "nothing goes on any more");
+}
+
+/// From git through the worker, the keeper and the cluster to whoever looks or watches.
+#[test]
+fn whoever_looks_sees_how_far_an_entering_is_while_git_writes_the_files() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, slow) = (place.path().join("open"), place.path().join("git"));
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\nPATH='{path}'\ncase \"$*\" in *read-tree*) until [ -e '{}' ]; do sleep 0.05; done ;; esac\n\
+         exec git \"$@\"\n",
+        open.display()
+    );
+    fs::write(&slow, script).unwrap();
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    let setup = Setup::new(crate::EXE).variable("PATH", &format!("{}:{path}", place.path().display()));
+    let yard = Yard::of(setup);
+    yard.change(&json!({"enter": {"name": "blue"}}));
+    let shown = yard.until(|session| session["progress"]["phase"] == "checking_out")["progress"].clone();
+    assert_eq!((&shown["verb"], &shown["subject"]), (&json!("enter"), &json!("blue")));
+    // It goes on, and so do the words.
+    yard.until(|session| session["progress"]["bytes"].as_u64() > shown["bytes"].as_u64());
+    fs::write(&open, "").unwrap();
+    assert_eq!(yard.until_epoch(1).get("progress"), None);
 }

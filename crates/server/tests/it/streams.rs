@@ -132,7 +132,7 @@ async fn live_words_come_ahead_and_again_as_facts() {
                 }
             }
             FollowItem::Fact(Fact { what: What::Rule(RuleFact::TurnEnded { .. }), .. }) => break,
-            FollowItem::Fact(_) => {}
+            FollowItem::Fact(_) | FollowItem::Progress(_) => {}
         }
     }
     assert!(!text.is_empty());

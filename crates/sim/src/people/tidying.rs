@@ -24,7 +24,7 @@ impl Person {
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
         let removal = async move { engine.worktrees().remove(&me, session, &name, true, trace()).await };
         self.errands.spawn(async move {
-            let _ = daemon.call(removal).await;
+            let _ = daemon.call(removal).await; // What takes longer goes on without them.
         });
         tokio::time::sleep(MEANWHILE).await;
         self.stop_beside_a_chore(session).await;

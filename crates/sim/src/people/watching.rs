@@ -81,6 +81,8 @@ impl WatchedStream {
             SessionUpdate::Live(live) => {
                 watched.live.push((live.turn.0, live.part, live.offset, live.text.clone()));
             }
+            // It is no part of a story: nobody decides by it.
+            SessionUpdate::Progress(_) => {}
         }
     }
 

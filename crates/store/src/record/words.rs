@@ -169,10 +169,14 @@ pub fn why_parse(text: &str) -> Option<&'static str> {
 /// The prefix of the words of a verdict that something has failed.
 const FAILED: &str = "failed: ";
 
-/// The keeper's verdict on a wish: `done`, the word of the refusal, or `failed: ` and why.
+/// The prefix of a verdict that has an answer with it.
+const TOLD: &str = "told: ";
+
+/// The keeper's verdict on a wish: `done`, `told: ` and what came of it, the word of the refusal, or `failed: ` and why.
 pub fn verdict_text(verdict: &Verdict) -> Cow<'static, str> {
     match verdict {
         Verdict::Done => "done".into(),
+        Verdict::Told { what } => format!("{TOLD}{what}").into(),
         Verdict::Refused(refusal) => refusal_word(*refusal).into(),
         Verdict::Failed { why } => format!("{FAILED}{why}").into(),
     }
@@ -180,6 +184,9 @@ pub fn verdict_text(verdict: &Verdict) -> Cow<'static, str> {
 
 /// The other way round; none for a word this version does not know.
 pub fn verdict_parse(text: &str) -> Option<Verdict> {
+    if let Some(what) = text.strip_prefix(TOLD) {
+        return Some(Verdict::Told { what: what.to_owned() });
+    }
     match (text, text.strip_prefix(FAILED)) {
         ("done", _) => Some(Verdict::Done),
         (_, Some(why)) => Some(Verdict::Failed { why: why.to_owned() }),

@@ -542,7 +542,8 @@ fn every_word_is_read_back() {
     .map(Verdict::Refused);
     let failed = Verdict::Failed { why: "failed: done".to_owned() };
     assert_eq!(record::verdict_text(&failed), "failed: failed: done");
-    for verdict in refusals.into_iter().chain([Verdict::Done, failed]) {
+    let told = Verdict::Told { what: "failed: {}".to_owned() };
+    for verdict in refusals.into_iter().chain([Verdict::Done, told, failed]) {
         assert_eq!(record::verdict_parse(&record::verdict_text(&verdict)), Some(verdict));
     }
     for grant in [Grant::View, Grant::Prompt, Grant::Manage] {

@@ -7,6 +7,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use engine::WorkPhase;
+
 use super::Git;
 use super::error::GitError;
 use super::names::is_object_id;
@@ -52,6 +54,7 @@ impl Git {
     /// Packs it in our own directory and hands the pack to the person's repository: nothing can be moved from one to the other,
     /// for behind a wall they are mounts of their own, and they may be on different disks. Something that is missing is seen later.
     async fn carry_over(&self, shadow: &ShadowRepository, asked: String) -> Result<(), GitError> {
+        self.phase(WorkPhase::Copying);
         let base = shadow.dir.join(CARRIED);
         clear(&shadow.dir);
         let pack = self.raw(shadow, "pack-objects").words(["--revs", "--quiet", "--non-empty"]);

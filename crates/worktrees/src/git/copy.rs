@@ -11,6 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use engine::WorkPhase;
+
 use super::error::GitError;
 use super::list::size_of;
 use super::shadow::{ShadowRepository, write_note, write_whole};
@@ -97,6 +99,7 @@ impl Git {
         snapshot: &Snapshot,
         head: Option<&str>,
     ) -> Result<(), GitError> {
+        self.phase(WorkPhase::Copying);
         let store = &shadow.store;
         // While others are copied this one does not wait for them.
         let _held = self.try_hold(&store.dir.join(COPIED))?;

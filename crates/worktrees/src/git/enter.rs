@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use engine::WorkPhase;
 use kernel::SessionId;
 
 use super::again::MadeFrom;
@@ -194,7 +195,8 @@ impl Git {
     async fn fill(&self, made: &Repository, record: &WorktreeRecord) -> Result<(), GitError> {
         let shadow = self.shadow_held(made)?;
         let settings = self.carried(made, &shadow).await?;
-        let call = self.plain(&shadow, "read-tree").words(["--reset", "-u", &record.base_commit]);
+        self.phase(WorkPhase::CheckingOut);
+        let call = self.plain(&shadow, "read-tree").words(["-v", "--reset", "-u", &record.base_commit]);
         call.settings(&settings).work_tree(&made.top).index(&made.git_dir.join("index")).out().await?;
         self.step()?;
         self.include(&record.home, made).await

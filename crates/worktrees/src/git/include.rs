@@ -9,11 +9,14 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use engine::WorkPhase;
+
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::repository::{Repository, open_plain};
 use super::shadow::{copy_whole_index, key};
 use super::snapshot::path_of;
+use super::stuck::while_it_works;
 use super::{Git, blocking};
 
 const INCLUDE: &str = ".worktreeinclude";
@@ -45,8 +48,10 @@ impl Git {
         let out = list.work_tree(&from.top).index(&index).out().await?;
         let paths = out.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
         let paths: Vec<PathBuf> = paths.map(path_of).collect();
+        self.phase(WorkPhase::Copying);
         let (from, to, bytes_max) = (from.top, to.top.clone(), self.bounds.include_bytes_max);
-        blocking(move || copy_all(&from, &to, paths, bytes_max)).await
+        let copy = blocking(move || copy_all(&from, &to, paths, bytes_max));
+        while_it_works(copy, &self.runner.progress).await
     }
 }
 

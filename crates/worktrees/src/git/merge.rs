@@ -12,6 +12,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use engine::WorkPhase;
 use kernel::MergeHow;
 
 use super::Git;
@@ -141,6 +142,7 @@ impl Git {
     }
 
     async fn plan_merge(&self, sides: &MergeSides, how: MergeHow) -> Result<MergePlan, MergeError> {
+        self.phase(WorkPhase::Looking);
         let MergeSides { home, shadow, made, tree_shadow, .. } = sides;
         if let Some(what) = under_way(home) {
             return Err(MergeError::UnderWay { what, at: home.top.clone() });

@@ -4,7 +4,7 @@
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
 //! snapshots are in) with `objects` (commits, written by ourselves), then what is done with it: `enter` with `again` and `lfs`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
 //! `unversioned` and `stamps`, `restore` with `bring`, `merge` with `merge_files`, `list`, `files`, `collect`, `backup`. `running` knows which runs of git live, `stuck`
-//! which wait in vain, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
+//! which wait in vain, `progress` says how far they are, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
@@ -31,6 +31,7 @@ mod merge_files;
 mod names;
 mod note;
 mod objects;
+mod progress;
 mod record;
 mod redo;
 mod remove;
@@ -63,6 +64,7 @@ pub use global_ignore::PersonHome;
 pub use list::WorktreeStatus;
 pub use merge::Merged;
 pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
+pub(crate) use progress::ProgressSender;
 pub use record::RemovedWorktree;
 pub(crate) use record::{RecordedRepository, recorded_repositories, recorded_repository};
 pub use remove::Removal;
@@ -93,12 +95,16 @@ pub struct GitDirectories {
 /// Limits on time and size.
 #[derive(Debug, Clone)]
 pub struct GitLimits {
-    /// One run of git.
+    /// One run of git that only looks.
     pub time_max: Duration,
+    /// One run of git of work that somebody has asked for, as long as it goes on: see `stuck_max`.
+    pub work_time_max: Duration,
     /// A run of git that sleeps, and neither reads nor writes.
     pub stuck_max: Duration,
     /// Waiting for somebody else's operation on the same worktree or repository.
     pub wait_max: Duration,
+    /// The same for work that somebody has asked for: theirs may take long, too.
+    pub work_wait_max: Duration,
     /// Bytes that one run of git may print.
     pub output_bytes_max: usize,
     /// The part of a patch that is kept.
@@ -117,8 +123,10 @@ impl Default for GitLimits {
     fn default() -> Self {
         Self {
             time_max: Duration::from_secs(300),
+            work_time_max: Duration::from_secs(2 * 60 * 60),
             stuck_max: Duration::from_secs(10),
             wait_max: Duration::from_secs(60),
+            work_wait_max: Duration::from_secs(30 * 60),
             output_bytes_max: 256 * 1024 * 1024,
             patch_bytes_max: 1024 * 1024,
             include_bytes_max: 1024 * 1024 * 1024,
@@ -161,6 +169,7 @@ impl Git {
             time_max: bounds.time_max,
             stuck_max: bounds.stuck_max,
             output_bytes_max: bounds.output_bytes_max,
+            progress: ProgressSender::default(),
             runs: RunningGits::at(places.own.join("runs")),
             is_background: false,
         };
@@ -172,6 +181,20 @@ impl Git {
     pub(crate) fn in_background(mut self) -> Self {
         self.runner.is_background = true;
         self
+    }
+
+    /// The same for work that somebody waits for and that says how far it is: what goes on may take long.
+    pub(crate) fn for_work(&self, progress: ProgressSender) -> Self {
+        let mut git = self.clone();
+        git.bounds.wait_max = self.bounds.work_wait_max;
+        git.runner.time_max = self.bounds.work_time_max;
+        git.runner.progress = progress;
+        git
+    }
+
+    /// Says that a phase begins.
+    fn phase(&self, phase: engine::WorkPhase) {
+        self.runner.progress.phase(phase);
     }
 
     /// The root of the repository's working tree around a directory, if there is one.

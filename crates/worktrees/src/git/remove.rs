@@ -8,6 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use engine::WorkPhase;
+
 use super::Git;
 use super::enter::checked_out_at;
 use super::error::GitError;
@@ -18,6 +20,7 @@ use super::repository::{Repository, bytes_path, read_line};
 use super::shadow::remove_tree;
 use super::snapshot::{Snapshot, SnapshotExtras};
 use super::stamps::FileStamps;
+use super::stuck::while_it_works;
 use super::{blocking, make_private, now_ms};
 
 /// Where directories wait to be deleted, and where no worktree can be: its name begins with a dot.
@@ -127,6 +130,7 @@ impl Git {
             return Err(GitError::NoSuchWorktree(name.clone()));
         };
         let (root, admin) = (self.worktree(name), record.admin());
+        self.phase(WorkPhase::Removing);
         let trash = self.move_away(name).await?;
         match self.check_moved(name, &trash, &admin).await {
             Err(why @ GitError::WrittenMeanwhile(_)) => {
@@ -213,7 +217,7 @@ impl Git {
 
     /// Removes a directory off the threads that must not wait.
     async fn remove_later(&self, path: PathBuf) -> Result<(), GitError> {
-        blocking(move || remove_tree(&path)).await
+        while_it_works(blocking(move || remove_tree(&path)), &self.runner.progress).await
     }
 
     /// Deletes what a kill has left to be deleted. Worktrees that are being removed are not among it.

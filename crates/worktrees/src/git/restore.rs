@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use engine::WorkPhase;
 use kernel::SessionId;
 
 use super::again::MadeFrom;
@@ -135,7 +136,9 @@ impl Git {
         let told = self.told(&shadow, commit).await?;
         let index = shadow.raw.join("index");
         let _ = fs::remove_file(&index);
-        let call = self.raw(&shadow, "read-tree").words(["--reset", "-u"]).word(format!("{commit}^{{tree}}"));
+        self.phase(WorkPhase::CheckingOut);
+        let call =
+            self.raw(&shadow, "read-tree").words(["-v", "--reset", "-u"]).word(format!("{commit}^{{tree}}"));
         call.work_tree(&made.top).index(&index).out().await?;
         self.step()?;
         if let Some(kept) = &told.kept {

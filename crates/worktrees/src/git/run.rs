@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::error::GitError;
+use super::progress::{ProgressSender, counted};
 use super::running::RunningGits;
 use super::stuck::until_stuck;
 
@@ -114,6 +115,7 @@ pub(super) struct GitRunner {
     pub(super) time_max: Duration,
     pub(super) stuck_max: Duration,
     pub(super) output_bytes_max: usize,
+    pub(super) progress: ProgressSender,
     pub(super) runs: RunningGits,
     /// It gives way to everybody else's work.
     pub(super) is_background: bool,
@@ -409,24 +411,29 @@ impl GitCall {
             read
         };
         // Whoever is still being told something has somebody to wait for: us.
-        let is_told_later = matches!(self.say, GitInput::Written(_));
-        let talk = async {
-            tokio::join!(write(input, self.say), reading, read_bounded(complaints, COMPLAINT_BYTES_MAX))
+        let stuck_max = match self.say {
+            GitInput::Written(_) => Duration::MAX,
+            GitInput::Nothing | GitInput::Bytes(_) => self.plan.runner.stuck_max,
         };
+        let progress = &self.plan.runner.progress;
+        let talk =
+            async { tokio::join!(write(input, self.say), reading, read_complaint(complaints, progress)) };
+        let stuck = until_stuck(group.number(), stuck_max, |bytes| progress.moved(bytes));
         let (wrote, out, complaint) = tokio::select! {
             talked = talk => talked,
-            () = until_stuck(group.number(), self.plan.runner.stuck_max), if !is_told_later => {
+            () = stuck => {
                 return Err(GitError::Stuck { command: shown, seconds: self.plan.runner.stuck_max.as_secs() });
             }
         };
         let status = child.wait().await.map_err(no_git)?;
         group.forget();
         attended.is_over();
+        progress.run_over();
         let (out, is_cut) = out.map_err(no_git)?;
         if is_cut && !is_cut_allowed {
             return Err(GitError::TooMuch { command: shown, bytes_max });
         }
-        let (complaint, _) = complaint.map_err(no_git)?;
+        let complaint = complaint.map_err(no_git)?;
         let mut complaint = String::from_utf8_lossy(&complaint).trim().to_owned();
         let mut code = status.code();
         // What we could not write is told if git itself has nothing to complain about; it closes the pipe when it has.
@@ -502,6 +509,33 @@ async fn write(mut to: ChildStdin, say: GitInput) -> io::Result<()> {
                 to.flush()
             });
             writing.await.map_err(io::Error::other)?
+        }
+    }
+}
+
+/// The beginning of what git complains about. Lines with counts are taken out and told on as numbers; the rest is read and dropped, so
+/// that nobody waits.
+async fn read_complaint(mut from: impl AsyncRead + Unpin, progress: &ProgressSender) -> io::Result<Vec<u8>> {
+    let (mut kept, mut line, mut bytes) = (Vec::new(), Vec::new(), [0; 1024]);
+    loop {
+        let read = from.read(&mut bytes).await?;
+        for byte in &bytes[..read] {
+            line.push(*byte);
+            // A line that is replaced by the next one ends otherwise.
+            if !matches!(byte, b'\n' | b'\r') && line.len() < COMPLAINT_BYTES_MAX {
+                continue;
+            }
+            match counted(&line) {
+                Some((done, total)) => progress.files(done, Some(total)),
+                None => kept.extend_from_slice(&line),
+            }
+            kept.truncate(COMPLAINT_BYTES_MAX);
+            line.clear();
+        }
+        if read == 0 {
+            kept.extend_from_slice(&line);
+            kept.truncate(COMPLAINT_BYTES_MAX);
+            return Ok(kept);
         }
     }
 }

@@ -14,6 +14,8 @@ use std::os::unix::fs::{MetadataExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use engine::WorkPhase;
+
 use super::error::GitError;
 use super::names::is_object_id;
 use super::repository::Repository;
@@ -130,10 +132,13 @@ impl Git {
     /// behind. Take a repository's common directory before a working tree of it.
     pub(super) async fn hold(&self, what: &Path, common: &Path) -> Result<HeldLock, GitError> {
         let (path, file) = self.lock_file(what)?;
-        let until = Instant::now() + self.bounds.wait_max;
+        let (until, mut has_waited) = (Instant::now() + self.bounds.wait_max, false);
         loop {
             match file.try_lock() {
                 Ok(()) if !self.runner.runs.is_one_left(common)? => {
+                    if has_waited {
+                        self.phase(WorkPhase::Looking);
+                    }
                     // Whoever had to wait looks again what they are about to touch.
                     for path in [what, common] {
                         still_there(path)?;
@@ -141,6 +146,10 @@ impl Git {
                     return Ok(HeldLock(file));
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    has_waited = true;
+                    self.phase(WorkPhase::Waiting);
+                    // The bound on silence is not for those who wait: this wait has its own.
+                    self.runner.progress.goes_on();
                     tokio::time::sleep(LOOK_AGAIN).await
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) => return Err(GitError::Busy(what.to_path_buf())),

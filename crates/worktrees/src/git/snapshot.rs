@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use engine::WorkPhase;
+
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::names::{SnapshotName, check_hidden, is_object_id};
@@ -516,6 +518,7 @@ impl Git {
             true => self.raw_alone(shadow, command).durable(how.is_durable),
             false => self.raw(shadow, command).durable(how.is_durable),
         };
+        self.phase(WorkPhase::Snapshot);
         let (index, top) = (shadow.raw.join("index"), &repository.top);
         let Some(looked) = self.look_through(repository, shadow, &index).await? else { return Ok(None) };
         let (mut unseen, mut untracked) = (BTreeSet::new(), BTreeSet::new());

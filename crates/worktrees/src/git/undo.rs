@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use engine::WorkPhase;
 use kernel::UndoFiles;
 use serde::{Deserialize, Serialize};
 
@@ -276,7 +277,9 @@ impl Git {
             let (root, files) = (repository.top.clone(), journal.modes.clone());
             blocking(move || make_directories(&root, &files)).await?;
         }
-        let move_files = self.raw(shadow, "read-tree").words(["-m", "-u", &now, &target]).private(is_private);
+        self.phase(WorkPhase::CheckingOut);
+        let move_files = self.raw(shadow, "read-tree").words(["-v", "-m", "-u", &now, &target]);
+        let move_files = move_files.private(is_private);
         move_files.work_tree(&repository.top).index(&shadow.raw.join("index")).out().await?;
         self.step()?;
         let (root, modes) = (repository.top.clone(), journal.modes.clone());

@@ -13,12 +13,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::WorkPhase;
+
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::names::is_object_id;
 use super::repository::Repository;
 use super::shadow::{ShadowRepository, remove_tree};
 use super::snapshot::{path_of, split_at_byte};
+use super::stuck::while_it_works;
 use super::{Git, blocking};
 
 /// More files than this are not looked at one by one.
@@ -140,6 +143,7 @@ impl Git {
         shadow: &ShadowRepository,
         commit: &str,
     ) -> Result<(), GitError> {
+        self.phase(WorkPhase::Copying);
         let aside = shadow.dir.join("kept");
         remove_tree(&aside)?;
         super::make_private(&aside)?;
@@ -148,11 +152,11 @@ impl Git {
         let call = self.raw(shadow, "read-tree").words(["--reset", "-u", commit]);
         call.work_tree(&aside).index(&index).out().await?;
         let (top, admin) = (to.top.clone(), to.git_dir.clone());
-        blocking(move || {
+        let placing = blocking(move || {
             place(&aside, &top, &admin)?;
             remove_tree(&aside)
-        })
-        .await
+        });
+        while_it_works(placing, &self.runner.progress).await
     }
 
     /// Commits that may be held by nothing but this worktree's own records: what was reset away, a merge under way.

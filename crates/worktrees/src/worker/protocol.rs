@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use engine::{
     EnteredTree, MergeObstacle, MergedTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles,
-    TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
+    TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn, WorkPhase, WorkProgress,
 };
 use kernel::{GroundPath, Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub(super) const REQUEST_BYTES_MAX: usize = 256 * 1024;
 const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The longest words of an error.
 const WORDS_BYTES_MAX: usize = 2 * 1024;
+
+/// The time between two words about the progress of one call.
+pub(super) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// The first line: where the worker's own files are.
 #[derive(Debug, Serialize, Deserialize)]
@@ -118,6 +122,27 @@ impl GroundCall {
         }
     }
 
+    /// True if it changes something that somebody has asked for, and so says how far it is, and may take long while it goes on.
+    pub(super) fn is_work(&self) -> bool {
+        match self {
+            Self::Enter { .. }
+            | Self::Fork { .. }
+            | Self::Undo { .. }
+            | Self::Redo { .. }
+            | Self::Remove { .. }
+            | Self::Restore { .. }
+            | Self::Merge { dry_run: false, .. } => true,
+            Self::Remember { .. }
+            | Self::Copy { .. }
+            | Self::Changes { .. }
+            | Self::PreviewUndo { .. }
+            | Self::Look { .. }
+            | Self::Merge { dry_run: true, .. }
+            | Self::Files { .. }
+            | Self::Sweep { .. } => false,
+        }
+    }
+
     /// The directory in which a turn has ended a little ago, and nobody waits.
     pub(super) fn worked_in(&self) -> Option<GroundPath> {
         match self {
@@ -129,9 +154,32 @@ impl GroundCall {
 
 /// A line from the worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WorkerReply {
-    pub(super) number: u64,
-    pub(super) answer: Result<GroundAnswer, GroundRefusal>,
+#[serde(rename_all = "snake_case")]
+pub(super) enum WorkerReply {
+    /// The end of a call.
+    Answer { number: u64, answer: Result<GroundAnswer, GroundRefusal> },
+    /// So far it is: a word and numbers, at most one for each `PROGRESS_EVERY`.
+    Progress { number: u64, progress: ProgressForm },
+}
+
+/// The progress of a call.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct ProgressForm {
+    phase: PhaseWord,
+    files: Option<(u64, Option<u64>)>,
+    bytes: u64,
+}
+
+/// The phases that a worker knows; scripts are not its own.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PhaseWord {
+    Waiting,
+    Looking,
+    Snapshot,
+    Copying,
+    CheckingOut,
+    Removing,
 }
 
 /// The answer to a call, by its kind.
@@ -343,6 +391,36 @@ impl From<GroundRefusal> for TreesError {
             RefusalKind::Busy => Self::Busy(words),
             RefusalKind::Failed => Self::Failed(words),
         }
+    }
+}
+
+impl From<WorkProgress> for ProgressForm {
+    fn from(progress: WorkProgress) -> Self {
+        let phase = match progress.phase {
+            WorkPhase::Waiting => PhaseWord::Waiting,
+            WorkPhase::Snapshot => PhaseWord::Snapshot,
+            WorkPhase::Copying => PhaseWord::Copying,
+            WorkPhase::CheckingOut => PhaseWord::CheckingOut,
+            WorkPhase::Removing => PhaseWord::Removing,
+            WorkPhase::Begun | WorkPhase::Looking | WorkPhase::Setup | WorkPhase::Teardown => {
+                PhaseWord::Looking
+            }
+        };
+        Self { phase, files: progress.files, bytes: progress.bytes }
+    }
+}
+
+impl From<ProgressForm> for WorkProgress {
+    fn from(form: ProgressForm) -> Self {
+        let phase = match form.phase {
+            PhaseWord::Waiting => WorkPhase::Waiting,
+            PhaseWord::Looking => WorkPhase::Looking,
+            PhaseWord::Snapshot => WorkPhase::Snapshot,
+            PhaseWord::Copying => WorkPhase::Copying,
+            PhaseWord::CheckingOut => WorkPhase::CheckingOut,
+            PhaseWord::Removing => WorkPhase::Removing,
+        };
+        Self { phase, files: form.files, bytes: form.bytes }
     }
 }
 

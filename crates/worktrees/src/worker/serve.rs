@@ -11,17 +11,18 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{Side, TreesError};
+use engine::{Side, TreesError, WorkProgress};
 use kernel::{MergeHow, SessionId, Turn};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, LocalSet};
+use tokio::time::Instant;
 
 use super::protocol::{
-    GroundAnswer, GroundCall, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
+    GroundAnswer, GroundCall, PROGRESS_EVERY, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
 };
-use crate::git::PersonHome;
+use crate::git::{PersonHome, ProgressSender};
 use crate::session_trees::GitTrees;
 
 /// Answers that wait to be written.
@@ -62,8 +63,8 @@ async fn serve() -> io::Result<()> {
                 let (trees, say) = (trees.clone(), say.clone());
                 let task = tokio::task::spawn_local(async move {
                     let worked_in = call.worked_in();
-                    let answer = answer(&trees, &session, call).await.map_err(Into::into);
-                    let _ = say.send(WorkerReply { number, answer }).await;
+                    let answer = do_call(&trees, &session, call, number, &say).await.map_err(Into::into);
+                    let _ = say.send(WorkerReply::Answer { number, answer }).await;
                     if let (Ok(trees), Ok(session), Some(directory)) = (&*trees, session.parse(), worked_in) {
                         trees.survey(&directory).await;
                         trees.note_worktree(session, &directory).await;
@@ -76,7 +77,8 @@ async fn serve() -> io::Result<()> {
                 if let Some(call) = under_way.remove(&number) {
                     call.abort();
                 }
-                let _ = say.send(WorkerReply { number, answer: Ok(GroundAnswer::GivenUp) }).await;
+                let answer = Ok(GroundAnswer::GivenUp);
+                let _ = say.send(WorkerReply::Answer { number, answer }).await;
             }
         }
     }
@@ -112,14 +114,48 @@ async fn read_line(from: &mut BufReader<pipe::Receiver>) -> io::Result<Option<Ve
     }
 }
 
-async fn answer(
+/// Does it; of work that changes something it is told meanwhile how far it is.
+async fn do_call(
     trees: &Result<GitTrees, TreesError>,
     session: &str,
     call: GroundCall,
+    number: u64,
+    say: &mpsc::Sender<WorkerReply>,
 ) -> Result<GroundAnswer, TreesError> {
+    let trees = trees.as_ref().map_err(Clone::clone)?;
+    if !call.is_work() {
+        return answer(trees, session, call).await;
+    }
+    let (progress, mut heard) = ProgressSender::new();
+    let trees = trees.for_work(progress);
+    let (mut work, mut next) = (std::pin::pin!(answer(&trees, session, call)), Instant::now());
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut work => return answer,
+            Some(progress) = word_after(&mut heard, next) => {
+                next = Instant::now() + PROGRESS_EVERY;
+                let progress = progress.into();
+                let _ = say.send(WorkerReply::Progress { number, progress }).await;
+            }
+        }
+    }
+}
+
+/// The next word about it, not before that moment. Cancel-safe.
+async fn word_after(
+    heard: &mut watch::Receiver<Option<WorkProgress>>,
+    moment: Instant,
+) -> Option<WorkProgress> {
+    tokio::time::sleep_until(moment).await;
+    // Whoever says it lives as long as the work.
+    heard.changed().await.ok()?;
+    *heard.borrow_and_update()
+}
+
+async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<GroundAnswer, TreesError> {
     let nobody = || TreesError::Failed("that is no session".to_owned());
     let session: SessionId = session.parse().map_err(|_| nobody())?;
-    let trees = trees.as_ref().map_err(Clone::clone)?;
     Ok(match call {
         GroundCall::Enter { directory, new } => trees.enter(session, directory.0, new.into()).await?.into(),
         GroundCall::Fork { directory, new, origin, turn } => {

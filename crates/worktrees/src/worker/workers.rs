@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use engine::{
     EnteredTree, MergedTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply,
-    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
+    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn, WorkProgress,
 };
 use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
 use processes::wall::{SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -30,8 +30,11 @@ use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed, worktre
 const REST: Duration = Duration::from_secs(10);
 /// Workers that rest at the same time, beyond which the one that has rested longest goes.
 const RESTING_MAX: usize = 8;
-/// The longest that one call may take. Git has a bound of its own, which is shorter.
-const CALL_WAIT: Duration = Duration::from_secs(330);
+/// The longest that nothing may be heard of a call: all that a look may take, for it says nothing until it is over. Git has a bound of
+/// its own for looks, which is shorter.
+const SILENCE_MAX: Duration = Duration::from_secs(330);
+/// The longest that a call may take that changes something and says how far it is. Whoever still goes on then goes nowhere.
+const WORK_TIME_MAX: Duration = Duration::from_secs(6 * 60 * 60);
 /// Workers that are tried for one call. One that was ended from outside says nothing about the next; one that the call itself ends
 /// would end for ever.
 const CALL_TRIES_MAX: usize = 2;
@@ -84,6 +87,8 @@ struct Shared {
     running: Mutex<RunningWorkers>,
     /// Where something is being copied after a turn, and whether there is more by now.
     copying: Mutex<BTreeMap<(SessionId, GroundPath), bool>>,
+    /// The last word about the work of each session of which somebody listens or something is under way.
+    progress: Mutex<BTreeMap<SessionId, watch::Sender<Option<WorkProgress>>>>,
 }
 
 /// The workers that there are, and the tasks that carry their calls.
@@ -114,38 +119,42 @@ struct Calling {
     call: GroundCall,
     /// Closed when nobody waits any more.
     waits: oneshot::Sender<Result<GroundAnswer, TreesError>>,
+    /// The last word of how far it is.
+    heard: watch::Sender<Option<WorkProgress>>,
 }
 
 impl GroundWorkers {
     /// None is started before it is needed.
     pub fn new(setup: WorkerSetup) -> Self {
         let (records, directories) = (WorktreeRecords::of(&setup.data), SessionDirectories::of(&setup.data));
-        let (running, copying) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { setup, records, directories, running, copying }))
+        let (running, copying, progress) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { setup, records, directories, running, copying, progress }))
     }
 
     /// Has it done on the ground of that session. What a worker had begun that was ended meanwhile is gone on with by the next one:
     /// nothing stays between because nobody asks again.
     async fn call(&self, of: OwnedSession, call: GroundCall) -> Result<GroundAnswer, TreesError> {
-        let key = self.0.key(of, &call)?;
-        let tries = async {
-            for _ in 0..CALL_TRIES_MAX {
-                if let Some(answer) = self.call_one(&key, call.clone()).await {
-                    return answer;
-                }
+        let (session, key) = (of.session, self.0.key(of, &call)?);
+        let heard = self.0.progress_of(session);
+        for _ in 0..CALL_TRIES_MAX {
+            if let Some(answer) = self.call_one(&key, call.clone(), &heard).await {
+                return answer;
             }
-            Err(ended())
-        };
-        tokio::time::timeout(CALL_WAIT, tries).await.unwrap_or_else(|_| {
-            let seconds = CALL_WAIT.as_secs();
-            Err(TreesError::Failed(format!("nothing was heard of it for {seconds} seconds")))
-        })
+        }
+        Err(ended())
     }
 
     /// The answer of one worker; none if it has ended before it gave one.
-    async fn call_one(&self, key: &WorkerKey, call: GroundCall) -> Option<Result<GroundAnswer, TreesError>> {
+    async fn call_one(
+        &self,
+        key: &WorkerKey,
+        call: GroundCall,
+        heard: &watch::Sender<Option<WorkProgress>>,
+    ) -> Option<Result<GroundAnswer, TreesError>> {
         let (waits, answer) = oneshot::channel();
-        let mut calling = Calling { call, waits };
+        // A look says nothing, and is not kept alive by work that goes on beside it.
+        let progress = if call.is_work() { heard.subscribe() } else { watch::channel(None).1 };
+        let mut calling = Calling { call, waits, heard: heard.clone() };
         loop {
             let worker = match self.0.worker(key.clone()) {
                 Ok(worker) => worker,
@@ -158,7 +167,31 @@ impl GroundWorkers {
                 Err(TrySendError::Full(_)) => return Some(Err(TreesError::Busy(CROWDED.to_owned()))),
             }
         }
-        answer.await.ok()
+        answer_of(answer, progress).await
+    }
+}
+
+/// The answer, as long as something is heard of it; none if the worker has ended before it gave one.
+async fn answer_of(
+    mut answer: oneshot::Receiver<Result<GroundAnswer, TreesError>>,
+    mut progress: watch::Receiver<Option<WorkProgress>>,
+) -> Option<Result<GroundAnswer, TreesError>> {
+    let until = Instant::now() + WORK_TIME_MAX;
+    let failed = |words| Some(Err(TreesError::Failed(words)));
+    loop {
+        let silence = Instant::now() + SILENCE_MAX;
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer.ok(),
+            Ok(()) = progress.changed() => {}
+            () = tokio::time::sleep_until(silence.min(until)) => {
+                return if silence < until {
+                    failed(format!("nothing was heard of it for {} seconds", SILENCE_MAX.as_secs()))
+                } else {
+                    failed(format!("it took longer than {} hours", WORK_TIME_MAX.as_secs() / 3_600))
+                };
+            }
+        }
     }
 }
 
@@ -180,6 +213,15 @@ impl Shared {
 
     fn copying(&self) -> MutexGuard<'_, BTreeMap<(SessionId, GroundPath), bool>> {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the work of a session says how far it is. Those that nobody holds any more are forgotten.
+    fn progress_of(&self, session: SessionId) -> watch::Sender<Option<WorkProgress>> {
+        let mut known = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|other, sender| {
+            *other == session || sender.receiver_count() > 0 || sender.sender_count() > 1
+        });
+        known.entry(session).or_default().clone()
     }
 
     /// The worker that such a call needs.
@@ -383,11 +425,12 @@ struct Line {
 
 #[derive(Debug)]
 enum UnderWay {
-    Waited(oneshot::Sender<Result<GroundAnswer, TreesError>>),
-    /// Nobody waits any more; by then the worker has to have said that it knows.
-    GivenUp {
-        until: Instant,
+    Waited {
+        waits: oneshot::Sender<Result<GroundAnswer, TreesError>>,
+        heard: watch::Sender<Option<WorkProgress>>,
     },
+    /// Nobody waits any more; by then the worker has to have said that it knows.
+    GivenUp { until: Instant },
 }
 
 impl Line {
@@ -431,7 +474,7 @@ impl Line {
 
     /// Hands a call to the worker. False if that is no use any more.
     async fn hand(&mut self, calling: Calling) -> bool {
-        let Calling { call, waits } = calling;
+        let Calling { call, waits, heard } = calling;
         self.number += 1;
         let (number, session) = (self.number, self.session.to_string());
         let line = line_of(&WorkerRequest::Call { number, session, call });
@@ -439,7 +482,7 @@ impl Line {
             let _ = waits.send(Err(TreesError::Refused("that is too long".to_owned())));
             return true;
         }
-        self.under_way.insert(number, UnderWay::Waited(waits));
+        self.under_way.insert(number, UnderWay::Waited { waits, heard });
         self.tree.input(&line).await.is_ok()
     }
 
@@ -450,9 +493,18 @@ impl Line {
                 self.heard.extend_from_slice(&bytes);
                 while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = self.heard.drain(..=end).collect();
-                    let Ok(reply) = serde_json::from_slice::<WorkerReply>(&line) else { return false };
-                    if let Some(UnderWay::Waited(waits)) = self.under_way.remove(&reply.number) {
-                        let _ = waits.send(reply.answer.map_err(Into::into));
+                    match serde_json::from_slice::<WorkerReply>(&line) {
+                        Ok(WorkerReply::Answer { number, answer }) => {
+                            if let Some(UnderWay::Waited { waits, .. }) = self.under_way.remove(&number) {
+                                let _ = waits.send(answer.map_err(Into::into));
+                            }
+                        }
+                        Ok(WorkerReply::Progress { number, progress }) => {
+                            if let Some(UnderWay::Waited { heard, .. }) = self.under_way.get(&number) {
+                                heard.send_replace(Some(progress.into()));
+                            }
+                        }
+                        Err(_) => return false,
                     }
                 }
                 self.heard.len() <= ANSWER_BYTES_MAX
@@ -475,7 +527,7 @@ impl Line {
         let until = Instant::now() + GIVE_UP_WAIT;
         let mut gone = Vec::new();
         for (number, call) in &mut self.under_way {
-            if matches!(call, UnderWay::Waited(waits) if waits.is_closed()) {
+            if matches!(call, UnderWay::Waited { waits, .. } if waits.is_closed()) {
                 *call = UnderWay::GivenUp { until };
                 gone.push(*number);
             }
@@ -489,17 +541,17 @@ impl Line {
     /// When the first of those that were given up has to be over.
     fn overdue(&self) -> Instant {
         let given_up = self.under_way.values().filter_map(|call| match call {
-            UnderWay::Waited(_) => None,
+            UnderWay::Waited { .. } => None,
             UnderWay::GivenUp { until } => Some(*until),
         });
-        given_up.min().unwrap_or_else(|| Instant::now() + CALL_WAIT)
+        given_up.min().unwrap_or_else(|| Instant::now() + SILENCE_MAX)
     }
 
     /// Ends the worker. Whoever still waits is told why, or asks the next one.
     async fn end(mut self) {
         let why = self.why();
         for (_, call) in std::mem::take(&mut self.under_way) {
-            if let (UnderWay::Waited(waits), Some(why)) = (call, &why) {
+            if let (UnderWay::Waited { waits, .. }, Some(why)) = (call, &why) {
                 let _ = waits.send(Err(why.clone()));
             }
         }
@@ -534,7 +586,7 @@ async fn give_ups(under_way: &mut BTreeMap<u64, UnderWay>) {
     std::future::poll_fn(|context| {
         let mut is_one = false;
         for call in under_way.values_mut() {
-            if let UnderWay::Waited(waits) = call {
+            if let UnderWay::Waited { waits, .. } = call {
                 is_one |= waits.poll_closed(context).is_ready();
             }
         }
@@ -732,9 +784,7 @@ impl Trees for GroundWorkers {
         dry_run: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         let (name, is_apply) = (name.to_owned(), how == MergeHow::Apply);
-        Box::pin(
-            async move { merged(self.call(of, GroundCall::Merge { name, is_apply, dry_run }).await?) },
-        )
+        Box::pin(async move { merged(self.call(of, GroundCall::Merge { name, is_apply, dry_run }).await?) })
     }
 
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
@@ -766,6 +816,10 @@ impl Trees for GroundWorkers {
                 _ => Err(odd()),
             }
         })
+    }
+
+    fn progress(&self, session: SessionId) -> watch::Receiver<Option<WorkProgress>> {
+        self.0.progress_of(session).subscribe()
     }
 
     fn workers(&self) -> usize {

@@ -52,6 +52,9 @@ const SETTINGS: &[&str] = &[
     "core.protectNTFS=false",
     "core.protectHFS=false",
     "core.bigFileThreshold=64m",
+    // A pack of gigabytes is looked at through a small window: what git maps of it counts as the worker's memory, which has a bound.
+    "core.packedGitWindowSize=32m",
+    "core.packedGitLimit=256m",
     "credential.helper=",
     "diff.external=",
     "gpg.program=false",

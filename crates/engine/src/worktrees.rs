@@ -13,7 +13,7 @@ use crate::{
     TreeSeen, Trees, TreesError, UnavailableError, WayIn, WayInError, WorktreeError,
 };
 use kernel::{
-    Act, Chore, Claim, MergeHow, Moment, Principal, RequestId, SessionId, authorize, authorize_right,
+    Act, Chore, Claim, GroundPath, MergeHow, Moment, Principal, RequestId, SessionId, authorize, authorize_right,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -357,7 +357,7 @@ impl Worktrees {
     }
 
     /// The directory that a worktree was made from, as it was last recorded.
-    async fn home_of(&self, session: SessionId, name: &str) -> Result<Option<String>, UnavailableError> {
+    async fn home_of(&self, session: SessionId, name: &str) -> Result<Option<GroundPath>, UnavailableError> {
         let noted = self.seen_before().await?.remove(&(session, name.to_owned()));
         let seen = match noted {
             Some(seen) => Some(seen),
@@ -648,6 +648,7 @@ pub(crate) fn merged_text(merged: &MergedTree) -> String {
     let (files, left_out) = (fitting(&merged.files), fitting(&merged.left_out));
     let is_cut = merged.is_cut || files.len() < merged.files.len() || left_out.len() < merged.left_out.len();
     let MergedTree { into, branch, before, safety, .. } = merged.clone();
+    let into = into.for_readers().to_owned();
     let record = MergedRecord { into, branch, files, is_cut, before, safety, left_out };
     serde_json::to_string(&record).expect("names are plain data")
 }
@@ -656,6 +657,7 @@ pub(crate) fn merged_text(merged: &MergedTree) -> String {
 fn merged_parse(text: &str) -> Option<MergedTree> {
     let MergedRecord { into, branch, files, is_cut, before, safety, left_out } =
         serde_json::from_str(text).ok()?;
+    let into = into.into();
     Some(MergedTree { into, branch, files, is_cut, before, safety, left_out, obstacle: None })
 }
 

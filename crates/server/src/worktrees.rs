@@ -229,7 +229,7 @@ async fn bring_back(
 /// The command that takes it back. A merge: the branch goes back to where it was. An apply: the files that it has changed were as committed
 /// before, and become so again; what it brought is in a stash, so that nothing is lost by it.
 fn take_back(name: &str, how: MergeHow, merged: &MergedTree) -> Option<String> {
-    let into = quoted(&merged.into);
+    let into = quoted(merged.into.for_readers());
     match (how, &merged.before) {
         (MergeHow::Merge, before) => {
             before.as_ref().map(|before| format!("git -C {into} reset --keep {before}"))

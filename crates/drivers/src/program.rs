@@ -13,7 +13,7 @@ use std::time::Duration;
 use agent::{Account, EndedLeftovers, Launch, Presence, Running, TreeName, Trouble};
 use kernel::Failure;
 use processes::wall::{Wall, WalledSession};
-use processes::{EndedTree, ProcessError, ProcessTree, SILENCE_MS_MAX, TreePlan, end_tree};
+use processes::{EndedTree, ProcessError, ProcessTree, SILENCE_MS_MAX, SpareSupervisor, TreePlan, end_tree};
 use tokio::process::Command;
 
 use crate::kept_processes::{KeptConfig, KeptProcesses};
@@ -59,6 +59,8 @@ pub struct ProgramConfig {
     pub group: bool,
     /// The wall around it.
     pub wall: Arc<Wall>,
+    /// The spare that becomes its supervisor, if one waits.
+    pub spare: Option<SpareSupervisor>,
 }
 
 /// The limits of one agent. Each has its key below `agents.NAME.limits` in the configuration.
@@ -114,6 +116,7 @@ impl ProgramConfig {
             silence_ms_max: SILENCE_MS_MAX,
             group: true,
             wall: Arc::default(),
+            spare: None,
         }
     }
 }
@@ -283,7 +286,8 @@ impl<T: AgentProtocol> AgentProgram<T> {
             TreePlan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
         let ProgramConfig { silence_ms_max, group, .. } = self.config;
         let TurnLimits { memory_bytes_max, processes_max, .. } = self.config.limits;
-        Ok(TreePlan { env, silence_ms_max, group, memory_bytes_max, processes_max, wall, ..plan })
+        let spare = self.config.spare.clone();
+        Ok(TreePlan { env, silence_ms_max, group, memory_bytes_max, processes_max, wall, spare, ..plan })
     }
 }
 

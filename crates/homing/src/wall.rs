@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use kernel::PersonId;
+use processes::SpareSupervisor;
 use processes::wall::{
     DataDirectory, HiddenPath, OsUser, PROOF_TRIES, ProofRequest, Unmapped, Wall, WallKind, WallLayout,
     WallProof, WorktreeRepositories, prove_wall,
@@ -85,6 +86,16 @@ fn os_users(config: &Config) -> Result<BTreeMap<String, OsUser>, CliError> {
     Ok(people)
 }
 
+/// The kind of it.
+pub(crate) fn kind(config: &Config) -> WallKind {
+    match config.wall.kind {
+        WallBy::Auto => WallKind::Auto,
+        WallBy::Mounts => WallKind::Mounts,
+        WallBy::Landlock => WallKind::Landlock,
+        WallBy::Off => WallKind::Off,
+    }
+}
+
 /// Around the agents of a data directory, which is there.
 pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Arc<Wall>> {
     let table = &config.wall;
@@ -108,14 +119,8 @@ pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result
         WallLayoutBy::List => WallLayout::List,
         WallLayoutBy::Hide => WallLayout::Hide,
     };
-    let kind = match table.kind {
-        WallBy::Auto => WallKind::Auto,
-        WallBy::Mounts => WallKind::Mounts,
-        WallBy::Landlock => WallKind::Landlock,
-        WallBy::Off => WallKind::Off,
-    };
     Ok(Arc::new(Wall {
-        kind,
+        kind: kind(config),
         layout,
         listed,
         repositories,
@@ -163,7 +168,15 @@ pub(crate) fn walls(config: &Config) -> &'static [WallFor] {
 
 /// Tries the wall from inside an agent. `server` is the process that must stay out of its reach.
 pub(crate) async fn prove(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<WallProof> {
-    Ok(prove_wall(&proving(config, data, server, whom)?).await)
+    Ok(prove_as_used(proving(config, data, server, whom)?).await)
+}
+
+/// Tries it with probes that begin as the agents of a server do: with a spare supervisor.
+async fn prove_as_used(proving: ProofRequest) -> WallProof {
+    let spare = SpareSupervisor::new(&proving.exe, proving.wall.kind);
+    let proof = prove_wall(&ProofRequest { spare: Some(spare.clone()), ..proving }).await;
+    spare.close().await;
+    proof
 }
 
 fn proving(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<ProofRequest> {
@@ -173,7 +186,7 @@ fn proving(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<P
     // It shall also say what gets through where nothing would be started for want of a wall.
     wall.layout = if wall.lists(whom == WallFor::Team) { WallLayout::List } else { WallLayout::Hide };
     let (wall, locks) = (Arc::new(wall), data.join("attempts"));
-    Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false })
+    Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false, spare: None })
 }
 
 /// The wall of this server, which is tried before somebody else is let in.
@@ -189,7 +202,7 @@ impl TriedWall {
 impl engine::WallProver for TriedWall {
     fn prove(&self) -> Pin<Box<dyn Future<Output = engine::Proof> + Send + '_>> {
         Box::pin(async {
-            let proof = prove_wall(&self.0).await;
+            let proof = prove_as_used(self.0.clone()).await;
             engine::Proof { proved: proof.proved, findings: proof.words() }
         })
     }

@@ -10,6 +10,7 @@ use engine::{
     Engine, LocalCluster, Mint, NewOrg, NewPerson, People, Purpose, RootRow, TokenRow, Trace, Wiring,
 };
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
+use processes::SpareSupervisor;
 use processes::wall::Unmapped;
 use rustix::process::DumpableBehavior;
 use server::{BoundServer, Server, Tls, TlsError};
@@ -88,15 +89,22 @@ pub(crate) struct BoundDaemon {
     data_dir: DataDir,
     roster: Arc<Roster>,
     tls: Option<Tls>,
+    spare: SpareSupervisor,
 }
 
 /// Whatever is done on the ground of sessions: by our own program, behind their walls.
-fn trees_of(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Arc<dyn engine::Trees>> {
+fn trees_of(
+    config: &Config,
+    data: &Path,
+    unmapped: Unmapped,
+    spare: SpareSupervisor,
+) -> Result<Arc<dyn engine::Trees>> {
     let setup = WorkerSetup {
         exe: system::exe().context("our own program cannot be found")?,
         data: data.to_path_buf(),
         locks: data.join("attempts"),
         wall: crate::wall::around(config, data, unmapped)?,
+        spare: Some(spare),
         each_max: config.workers_per_person_max(),
     };
     Ok(Arc::new(GroundWorkers::new(setup)))
@@ -127,7 +135,9 @@ impl BoundDaemon {
         crate::wall::check_people(config, &store).await?;
         let host = store::Credentials::host(&store, first_org(&mint)).await?;
         let unmapped = crate::wall::unmapped(config, host.person);
-        let roster = Roster::make(config, &data_dir.path, unmapped.clone())?;
+        let exe = system::exe().context("our own program cannot be found")?;
+        let spare = SpareSupervisor::new(exe, crate::wall::kind(config));
+        let roster = Roster::make(config, &data_dir.path, unmapped.clone(), Some(&spare))?;
         let seal = FileSeal::of(&data_dir.path)?;
         if had_database && seal.is_new() {
             tracing::error!(
@@ -143,7 +153,7 @@ impl BoundDaemon {
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
-            trees: trees_of(config, &data_dir.path, unmapped)?,
+            trees: trees_of(config, &data_dir.path, unmapped, spare.clone())?,
             scripts: roster.scripts(),
             after_failure: roster.after_failure(),
             // None is built yet: HTTP's people read the log.
@@ -161,10 +171,12 @@ impl BoundDaemon {
         let bound = open_door(&engine, config, data_dir, &mint, listener, tls.clone()).await;
         match bound {
             Ok(bound) => {
-                Ok(Self { engine, bound, data_dir: data_dir.clone(), roster: Arc::new(roster), tls })
+                spare.fill();
+                Ok(Self { engine, bound, data_dir: data_dir.clone(), roster: Arc::new(roster), tls, spare })
             }
             Err(error) => {
                 engine.shutdown().await;
+                spare.close().await;
                 Err(error)
             }
         }
@@ -200,7 +212,7 @@ impl BoundDaemon {
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.
     pub(crate) async fn until_told_to_go(self, words: ShutdownSignals) {
-        let Self { engine, bound, data_dir, tls, .. } = self;
+        let Self { engine, bound, data_dir, tls, spare, .. } = self;
         let (tell, told) = oneshot::channel();
         let ShutdownSignals { terminate, interrupt, hang_up } = words;
         let renewing = tls.map(|tls| tokio::spawn(keep_certificate(tls, data_dir.clone(), hang_up)));
@@ -216,6 +228,7 @@ impl BoundDaemon {
             let _ = renewing.await;
         }
         engine.shutdown().await;
+        spare.close().await;
         data_dir.withdraw();
     }
 }

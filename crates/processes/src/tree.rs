@@ -3,23 +3,28 @@
 //! The beating is done by a task of its own, so that a daemon that is busy with something else is not taken for dead.
 //! Dropping a `ProcessTree` closes the line, and the supervisor ends everything.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kernel::{GroundPath, TreeName};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::error::ProcessError;
+use crate::passing::Parcel;
+use crate::spare::{Refill, SpareSupervisor, SupervisorProcess};
 use crate::supervisor::frame::{
     Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, RefusalKind,
     Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
 };
-use crate::wall::{Separation, SessionWall, pass_on};
+use crate::wall::{Separation, SessionWall};
 
 /// The time between two signs of life of ours.
 const BEAT: Duration = Duration::from_millis(500);
@@ -64,6 +69,8 @@ pub struct TreePlan {
     pub processes_max: Option<u32>,
     /// The wall around the agent.
     pub wall: SessionWall,
+    /// The spare that becomes its supervisor, if one waits.
+    pub spare: Option<SpareSupervisor>,
 }
 
 impl TreePlan {
@@ -89,6 +96,7 @@ impl TreePlan {
             memory_bytes_max: None,
             processes_max: None,
             wall: SessionWall::default(),
+            spare: None,
         }
     }
 
@@ -173,35 +181,42 @@ pub struct ProcessTree {
     beats: AbortHandle,
     from: ChildStdout,
     frames: FrameReader,
-    // Kept so that tokio reaps it. It is never killed from here: it has to outlive us to do its work.
     supervisor: Child,
+    /// True once the program was given words.
+    has_words: AtomicBool,
+    /// Has the next spare made: once the program has answered, or is over.
+    refill: Option<Refill>,
 }
 
 impl ProcessTree {
-    /// Starts a supervisor and returns when it has started the agent.
+    /// Takes the spare supervisor or starts one, and returns when that has started the agent.
     pub async fn start(plan: &TreePlan) -> Result<Self, ProcessError> {
-        let mut command = Command::new(&plan.supervisor);
-        command.arg("supervise").env_clear().current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let descriptors = plan.wall.descriptors();
-        // SAFETY: one system call for each, which neither allocates nor takes a lock.
-        #[allow(unsafe_code)]
-        unsafe {
-            command.pre_exec(move || pass_on(&descriptors));
-        }
-        let lost = || ProcessError::failed("the supervisor did not start");
-        let mut supervisor = command
-            .spawn()
-            .map_err(|why| ProcessError::failed(format!("the supervisor did not start: {why}")))?;
-        let (to, from) = supervisor.stdin.take().zip(supervisor.stdout.take()).ok_or_else(lost)?;
         let mut first = Vec::new();
         put_json(&mut first, FrameKind::Start, &plan.start());
         if first.len() > FRAME_BYTES_MAX {
             return Err(ProcessError::refused("the agent's arguments and environment are too long"));
         }
+        let refill = plan.spare.clone().map(Refill);
+        let process = match plan.spare.as_ref().and_then(SpareSupervisor::take) {
+            Some(spare) => spare,
+            None => SupervisorProcess::start(&plan.supervisor)?,
+        };
+        let started = Self::launch(process, &first, plan);
+        let mut tree = tokio::time::timeout(START_WAIT, started)
+            .await
+            .map_err(|_| ProcessError::failed("the supervisor did not start"))??;
+        tree.refill = refill;
+        Ok(tree)
+    }
+
+    /// Tells a supervisor what to start. Dropped before it is done, it closes the line, and the supervisor ends everything.
+    async fn launch(process: SupervisorProcess, first: &[u8], plan: &TreePlan) -> Result<Self, ProcessError> {
+        let SupervisorProcess { to, from, child: supervisor } = process;
+        send(&to, first, &plan.wall.descriptors()).await.map_err(|why| {
+            ProcessError::failed(format!("the supervisor went away before it started anything: {why}"))
+        })?;
         let (orders, ordered) = mpsc::channel(FRAMES_WAITING_MAX);
         let (words, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
-        let _ = orders.try_send(first);
         let beats = tokio::spawn(write(to, ordered, waiting)).abort_handle();
         let mut tree = Self {
             pid: 0,
@@ -212,10 +227,10 @@ impl ProcessTree {
             from,
             frames: FrameReader::default(),
             supervisor,
+            has_words: AtomicBool::new(false),
+            refill: None,
         };
-        tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory))
-            .await
-            .map_err(|_| lost())??;
+        tree.wait_for_start(&plan.directory).await?;
         Ok(tree)
     }
 
@@ -238,7 +253,12 @@ impl ProcessTree {
     pub async fn next(&mut self) -> TreeEvent {
         loop {
             match self.frame().await {
-                Some((FrameKind::Output, bytes)) => return TreeEvent::Output(bytes),
+                Some((FrameKind::Output, bytes)) => {
+                    if self.has_words.load(Ordering::Relaxed) {
+                        self.refill = None;
+                    }
+                    return TreeEvent::Output(bytes);
+                }
                 Some((FrameKind::Errors, bytes)) => return TreeEvent::Errors(bytes),
                 Some((FrameKind::Exited, body)) => {
                     let Ok(exited) = serde_json::from_slice::<Exited>(&body) else { return TreeEvent::Lost };
@@ -261,6 +281,7 @@ impl ProcessTree {
     /// Words for the agent. Returns when they are on their way.
     pub async fn input(&self, bytes: &[u8]) -> Result<(), ProcessError> {
         let gone = |_| ProcessError::failed("the agent's supervisor does not take words");
+        self.has_words.store(true, Ordering::Relaxed);
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
             self.words.send_timeout(frame_of(FrameKind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
         }
@@ -362,8 +383,22 @@ fn frame_of(kind: FrameKind, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Sends the first frame, and what is held for the wall beside it.
+async fn send(to: &UnixStream, bytes: &[u8], held: &[Arc<OwnedFd>]) -> std::io::Result<()> {
+    let held: Vec<BorrowedFd<'_>> = held.iter().map(|held| held.as_fd()).collect();
+    let mut parcel = Parcel::new(bytes, &held);
+    while !parcel.is_sent() {
+        to.writable().await?;
+        match to.try_io(Interest::WRITABLE, || parcel.send_some(to)) {
+            Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {}
+            sent => sent?,
+        }
+    }
+    Ok(())
+}
+
 /// Writes orders as they come, and a beat when there are none. Ends, and closes the line, when nobody gives orders any more.
-async fn write(mut to: ChildStdin, mut orders: mpsc::Receiver<Vec<u8>>, mut words: mpsc::Receiver<Vec<u8>>) {
+async fn write(mut to: UnixStream, mut orders: mpsc::Receiver<Vec<u8>>, mut words: mpsc::Receiver<Vec<u8>>) {
     let beat = frame_of(FrameKind::Beat, &[]);
     let mut ticks = tokio::time::interval(BEAT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

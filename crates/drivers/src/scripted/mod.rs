@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use agent::{Abilities, Agent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, TreeName, Trouble};
 use kernel::SessionId;
-use processes::SILENCE_MS_MAX;
 use processes::wall::Wall;
+use processes::{SILENCE_MS_MAX, SpareSupervisor};
 
 use crate::program::{AgentProgram, ProgramConfig, TurnLimits};
 pub use process::scripted_agent;
@@ -62,6 +62,8 @@ pub struct ScriptedConfig {
     pub idle_max: Duration,
     /// The wall around it.
     pub wall: Arc<Wall>,
+    /// The spare that becomes its supervisor, if one waits.
+    pub spare: Option<SpareSupervisor>,
 }
 
 impl ScriptedConfig {
@@ -83,6 +85,7 @@ impl ScriptedConfig {
             kept_max: 0,
             idle_max: Duration::from_secs(5 * 60),
             wall: Arc::default(),
+            spare: None,
         }
     }
 }
@@ -100,10 +103,11 @@ impl Scripted {
     pub fn new(config: ScriptedConfig) -> Self {
         let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let ScriptedConfig { exe, home, locks, log, switches, kept_max, idle_max, wall, .. } = config;
-        let ScriptedConfig { silence_ms_max, group, limits, .. } = config;
+        let ScriptedConfig { silence_ms_max, group, limits, spare, .. } = config;
         let (exe, home) = (here(exe), words(&here(home)));
         let program = ProgramConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
-        let program = ProgramConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, ..program };
+        let program =
+            ProgramConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, spare, ..program };
         Self { program: AgentProgram::new(program), home, log: log.map(here), switches }
     }
 

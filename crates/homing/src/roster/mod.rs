@@ -20,6 +20,7 @@ use drivers::codex::Codex;
 use drivers::command::{CommandAgent, CommandConfig};
 use drivers::opencode::OpenCode;
 use drivers::{ProgramConfig, Scripted, ScriptedConfig, TurnLimits};
+use processes::SpareSupervisor;
 use processes::wall::{Unmapped, Wall};
 use tokio::task::JoinSet;
 
@@ -49,12 +50,17 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// The agents of a configuration, with their things below a data directory.
-    pub(crate) fn make(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Self> {
+    /// The agents of a configuration, with their things below a data directory, and started by that spare.
+    pub(crate) fn make(
+        config: &Config,
+        data: &Path,
+        unmapped: Unmapped,
+        spare: Option<&SpareSupervisor>,
+    ) -> Result<Self> {
         let wall = wall::around(config, data, unmapped)?;
         let mut agents = Vec::new();
         for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
-            let made = make(name, table, data, &wall).with_context(|| format!("agents.{name}"))?;
+            let made = make(name, table, data, &wall, spare).with_context(|| format!("agents.{name}"))?;
             agents.push(Arc::new(made));
         }
         let default = default_of(config, &agents)?;
@@ -171,8 +177,15 @@ fn scripted_config(name: &str, data: &Path, wall: &Arc<Wall>) -> Result<Scripted
     Ok(ScriptedConfig { wall: wall.clone(), ..ScriptedConfig::new(exe, home, data.join("attempts")) })
 }
 
-fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result<ConfiguredAgent> {
-    let config = ProgramConfig { wall: wall.clone(), ..program_config(name, table, data)? };
+fn make(
+    name: &str,
+    table: &AgentTable,
+    data: &Path,
+    wall: &Arc<Wall>,
+    spare: Option<&SpareSupervisor>,
+) -> Result<ConfiguredAgent> {
+    let spare = spare.cloned();
+    let config = ProgramConfig { wall: wall.clone(), spare, ..program_config(name, table, data)? };
     let kind = table.kind.context("it needs a `kind`")?;
     let driver: Arc<dyn Agent> = match kind {
         Kind::Claude => Arc::new(Claude::new(config.clone())),
@@ -188,7 +201,8 @@ fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result
         }
         Kind::Scripted => {
             let scripted = scripted_config(name, data, wall)?;
-            Arc::new(Scripted::new(ScriptedConfig { limits: config.limits, ..scripted }))
+            let (limits, spare) = (config.limits, config.spare.clone());
+            Arc::new(Scripted::new(ScriptedConfig { limits, spare, ..scripted }))
         }
     };
     Ok(ConfiguredAgent::new(name, table, &config, driver).with_scripts(scripts(table, &config)))

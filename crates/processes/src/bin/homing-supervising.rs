@@ -1,23 +1,26 @@
-//! For the tests of this room alone: the hidden commands of `homing` that a tree and its wall need, and one that proves a
-//! wall.
+//! For the tests of this room alone: the hidden commands of `homing` that a tree and its wall need, one that proves a
+//! wall, and a server with nothing but a spare.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use homing_processes::wall::{
-    DataDirectory, ListedPaths, OsUser, ProofRequest, Wall, WallLayout, prove_wall,
+    DataDirectory, ListedPaths, OsUser, ProofRequest, Wall, WallKind, WallLayout, WalledSession, prove_wall,
 };
+use homing_processes::{ProcessTree, SpareSupervisor, TreeEvent, TreePlan};
+use kernel::{SessionId, TreeName};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("supervise") => homing_processes::supervise(),
         Some("probe-wall") => homing_processes::wall::probe_wall(),
         Some("prove") => prove(),
+        Some("spare") => spare(),
         _ => ExitCode::FAILURE,
     }
 }
 
-/// `prove PLACE KIND TRIES [--team] [--list | --hide] [PERSON=USER]…`: proves a wall of that kind around the data directory PLACE,
+/// `prove PLACE KIND TRIES [--team] [--list | --hide] [--spare] [PERSON=USER]…`: proves a wall of that kind around the data directory PLACE,
 /// and says what was tried.
 #[tokio::main(flavor = "current_thread")]
 async fn prove() -> ExitCode {
@@ -35,17 +38,54 @@ async fn prove() -> ExitCode {
         (false, false) => WallLayout::Auto,
     };
     let listed = ListedPaths::system();
+    let exe = std::env::current_exe().expect("we were started from somewhere");
+    let spare = is_said("--spare").then(|| SpareSupervisor::new(&exe, kind));
     let proving = ProofRequest {
-        exe: std::env::current_exe().expect("we were started from somewhere"),
+        exe,
         locks: format!("{place}/attempts").into(),
         wall: Arc::new(Wall { kind, layout, listed, data: Some(data), people, ..Wall::default() }),
         server: std::process::id().cast_signed(),
         tries: tries.parse().expect("a number"),
         must: is_said("--team"),
+        spare,
     };
     let proof = prove_wall(&proving).await;
     for words in proof.words() {
         println!("{words}");
     }
     if proof.proved { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// `spare PLACE`: has a spare, says its process, and then for each line that it is told runs that in a shell behind a wall, with the
+/// directory PLACE/locks for its lock, and says what the shell printed.
+#[tokio::main(flavor = "current_thread")]
+async fn spare() -> ExitCode {
+    let place = std::path::PathBuf::from(std::env::args().nth(2).expect("a place"));
+    let exe = std::env::current_exe().expect("we were started from somewhere");
+    let spare = SpareSupervisor::new(&exe, WallKind::Mounts);
+    spare.fill();
+    assert!(spare.is_ready().await);
+    println!("{}", spare.pid().expect("it waits"));
+    for line in std::io::stdin().lines() {
+        let (session, locks) = (SessionId::from_bits(1), place.join("locks"));
+        let of = WalledSession { session, whose: "", directory: &place, must: false };
+        let wall = Wall { kind: WallKind::Mounts, ..Wall::default() };
+        let wall = wall.around(&of, &place, &locks).expect("a wall");
+        let argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), line.expect("a line")];
+        let plan = TreePlan::new(exe.clone(), locks, TreeName::of(session), argv, place.clone());
+        let plan = TreePlan { wall, spare: Some(spare.clone()), ..plan };
+        let mut tree = ProcessTree::start(&plan).await.expect("it can be started");
+        loop {
+            match tree.next().await {
+                TreeEvent::Output(bytes) | TreeEvent::Errors(bytes) => {
+                    print!("{}", String::from_utf8_lossy(&bytes))
+                }
+                TreeEvent::Exited(_) | TreeEvent::Lost => break,
+                TreeEvent::Counted(_) => {}
+            }
+        }
+        println!("over");
+    }
+    spare.close().await;
+    ExitCode::SUCCESS
 }

@@ -17,6 +17,7 @@ const HEAD_BYTES: usize = 5;
 /// The kind of a frame. The daemon says the capitals, the supervisor the small letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
+    Prepare,
     Start,
     Input,
     CloseInput,
@@ -33,7 +34,8 @@ pub(crate) enum FrameKind {
 }
 
 impl FrameKind {
-    const ALL: [(u8, Self); 13] = [
+    const ALL: [(u8, Self); 14] = [
+        (b'P', Self::Prepare),
         (b'S', Self::Start),
         (b'I', Self::Input),
         (b'C', Self::CloseInput),

@@ -1,38 +1,41 @@
 //! The small process between the daemon and one running agent: as long as it lives it can end the whole tree, and when
 //! the daemon goes away, it does.
 //!
-//! `homing supervise` runs this before there is any runtime: one thread, one `poll`, a few buffers. It reads a `Start`,
-//! takes the tree's lock, starts the agent, carries bytes to and fro, and ends the tree when the agent's own process
-//! ends, when the tree takes more than it may, when the daemon says so, closes the line or is silent for too long. It answers `Exited` when it has seen
-//! everything gone and freed the lock. It never reads what the agent says. Behind a wall with a PID namespace its child is
-//! the first process in there (`init`), which is no part of what the agent has started.
+//! `homing supervise` runs this before there is any runtime: one thread, one `poll`, a few buffers. It waits for a `Start`, and may
+//! be told before to make ready what every start needs (`prepared`). Then it takes the tree's lock, starts the agent, carries
+//! bytes to and fro, and ends the tree when the agent's own process ends, when the tree takes more than it may, when the
+//! daemon says so, closes the line or is silent for too long. It answers `Exited` when it has seen everything gone and freed
+//! the lock. It never reads what the agent says. Behind a wall with a PID namespace its child is the first process in
+//! there (`init`), which is no part of what the agent has started.
 
 pub(crate) mod frame;
 mod init;
+mod prepared;
 mod relay;
 mod spawn;
 mod watch;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::io::Errno;
+use rustix::process::DumpableBehavior;
 
 use crate::control_group::ControlGroup;
 use crate::lock::{LockHolder, TreeLock};
+use crate::passing;
 use crate::reaper::{Process, ProcessReaper, ReapOutcome, TreeMark};
 use crate::wall::PreparedWall;
 use frame::{Exited, FrameKind, FrameReader, NotAFrame, RefusalKind, Refused, Start, Started, put_json};
 use init::AgentEnd;
+use prepared::{Preparation, PreparedFirst};
 use relay::{EndReason, Relay};
 use spawn::Spawned;
 use watch::LimitWatch;
 
-/// The longest that the daemon may take to say what to start. It says so at once, or has died.
-const START_WAIT: Duration = Duration::from_secs(10);
 /// The longest that a tree may take to end after its processes were killed. Then the daemon hears that it has not, and
 /// we go on.
 const KILL_WAIT: Duration = Duration::from_millis(1_500);
@@ -53,6 +56,12 @@ pub fn supervise() -> ExitCode {
     }
 }
 
+/// The parts of a start that are no words: what was sent along with it, and what was prepared before.
+struct StartParts {
+    sent: Vec<OwnedFd>,
+    prepared: Option<PreparedFirst>,
+}
+
 struct Supervisor {
     lock: TreeLock,
     reaper: ProcessReaper,
@@ -69,11 +78,12 @@ impl Supervisor {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let mut control = FrameReader::default();
-        let Some(start) = read_start(&mut control)? else { return Ok(None) };
+        let (mut sent, mut preparation) = (Vec::new(), Preparation::default());
+        let Some(start) = read_start(&mut control, &mut sent, &mut preparation)? else { return Ok(None) };
         if daemon_is_gone()? {
             return Ok(None);
         }
-        match Self::launch(&start, control) {
+        match Self::launch(&start, StartParts { sent, prepared: preparation.take() }, control) {
             Ok(supervisor) => Ok(Some(supervisor)),
             Err(refused) => {
                 let mut out = Vec::new();
@@ -84,7 +94,7 @@ impl Supervisor {
         }
     }
 
-    fn launch(start: &Start, control: FrameReader) -> Result<Self, Refused> {
+    fn launch(start: &Start, parts: StartParts, control: FrameReader) -> Result<Self, Refused> {
         let mark = TreeMark::new(&start.tree, &start.locks);
         let path = start.locks.join(format!("{}.lock", start.tree));
         let mut lock = match TreeLock::try_take(&path) {
@@ -96,8 +106,8 @@ impl Supervisor {
         };
         let group = start.group.then(|| ControlGroup::make(&mark.group_name())).flatten();
         let limits = group.as_ref().map_or(start.limits, |group| group.keep_within(start.limits));
-        let launched =
-            Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(mut child, agent, holder)| {
+        let launched = Self::spawn(start, parts, &mark, group.as_ref(), &mut lock).and_then(
+            |(mut child, agent, holder)| {
                 let separation = Some(child.separation);
                 let started = Started { pid: agent.pid, directory: child.directory.take(), separation };
                 let first = child.end.is_some().then_some(agent);
@@ -105,7 +115,8 @@ impl Supervisor {
                 let mut relay = relay.map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
                 relay.tell(FrameKind::Started, &started);
                 Ok((relay, first, LimitWatch::new(limits, holder)))
-            });
+            },
+        );
         let mut reaper = ProcessReaper::from_above(mark, group);
         match launched {
             Ok((relay, first, watch)) => {
@@ -122,6 +133,7 @@ impl Supervisor {
 
     fn spawn(
         start: &Start,
+        parts: StartParts,
         mark: &TreeMark,
         group: Option<&ControlGroup>,
         lock: &mut TreeLock,
@@ -132,16 +144,16 @@ impl Supervisor {
         let group_path = group.map(|group| group.path().to_path_buf());
         let mut holder = LockHolder { pid: me.pid, started: me.started, group: group_path, seen: Vec::new() };
         lock.sign(&mut holder).map_err(failed)?;
-        limit(start).map_err(failed)?;
         if !start.directory.is_dir() {
             return Err(refused(
                 RefusalKind::Wrong,
                 format!("{} is not a directory", start.directory.display()),
             ));
         }
-        let wall =
-            PreparedWall::new(&start.wall).map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
-        let child = spawn::spawn(start, mark, group, &wall).map_err(|why| {
+        let StartParts { sent, prepared } = parts;
+        let wall = PreparedWall::new(&start.wall, sent)
+            .map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
+        let child = spawn::spawn(start, mark, group, wall, prepared).map_err(|why| {
             let wrong =
                 [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];
             let kind = if wrong.contains(&why.kind()) { RefusalKind::Wrong } else { RefusalKind::Failed };
@@ -179,23 +191,27 @@ impl Supervisor {
     }
 }
 
-/// Waits for the first frame. Nothing if the daemon goes away before it has said what it wants.
-fn read_start(control: &mut FrameReader) -> io::Result<Option<Start>> {
-    let deadline = Instant::now() + START_WAIT;
+/// Waits for the start, and for what is sent along with it. Nothing if the daemon goes away before it has said what it wants; until
+/// then there is nothing here that could outlive it.
+fn read_start(
+    control: &mut FrameReader,
+    sent: &mut Vec<OwnedFd>,
+    preparation: &mut Preparation,
+) -> io::Result<Option<Start>> {
     let stdin = io::stdin();
     loop {
         match control.next().map_err(|NotAFrame| io::Error::from(io::ErrorKind::InvalidData))? {
             Some((FrameKind::Start, body)) => return Ok(Some(serde_json::from_slice(&body)?)),
+            Some((FrameKind::Prepare, _)) => preparation.begin(),
             Some(_) => return Err(io::ErrorKind::InvalidData.into()),
-            None => {}
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-        if left.is_zero() || rustix::event::poll(&mut ready, Some(&timespec(left)))? == 0 {
-            return Ok(None);
-        }
-        if relay::read_some(&stdin, control.bytes())? == relay::PipeRead::Eof {
-            return Ok(None);
+            None => {
+                preparation.wait_for(&stdin)?;
+                match passing::receive_some(&stdin, control.bytes(), sent) {
+                    Ok(0) => return Ok(None),
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(why) => return Err(why.into()),
+                }
+            }
         }
     }
 }
@@ -206,18 +222,6 @@ fn daemon_is_gone() -> io::Result<bool> {
     let mut ready = [PollFd::new(&stdin, PollFlags::empty())];
     rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(ready[0].revents().contains(PollFlags::HUP))
-}
-
-/// No core dumps of agents: they hold whole conversations. And no more files than the daemon says.
-fn limit(start: &Start) -> io::Result<()> {
-    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    if let Some(files_max) = start.files_max {
-        rustix::process::setrlimit(
-            Resource::Nofile,
-            Rlimit { current: Some(files_max), maximum: Some(files_max) },
-        )?;
-    }
-    Ok(())
 }
 
 fn free(lock: &mut Option<TreeLock>) {

@@ -4,13 +4,15 @@
 //! ends everything as before.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
-use super::held::{HeldFile, HiddenPath};
+use super::held::{self, HeldFile, HiddenPath};
 use super::mounts::{CoverError, HiddenFile};
 use super::{MUST, SessionWall, WallKind, landlock_rules, mounts, new_root, syscalls};
 
@@ -43,7 +45,7 @@ const MOVED: &str = "something that is hidden from agents is not found under its
                      server again";
 
 /// The wall of one start, with everything looked up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PreparedWall {
     around: SessionWall,
     hidden: Vec<HiddenFile>,
@@ -104,10 +106,10 @@ pub(crate) enum Unprepared {
 }
 
 impl PreparedWall {
-    /// Takes the descriptors over and looks everything else up, in the supervisor.
-    pub(crate) fn new(around: &SessionWall) -> Result<Self, Unprepared> {
+    /// Takes the descriptors over that were sent along and looks everything else up, in the supervisor.
+    pub(crate) fn new(around: &SessionWall, sent: Vec<OwnedFd>) -> Result<Self, Unprepared> {
         let mut around = around.clone();
-        around.adopt()?;
+        around.adopt(sent)?;
         if around.kind != WallKind::Off
             && let Some(data) = &around.data
             && !until(Instant::now() + MOVING_WAIT, || data.is_in_place())
@@ -150,11 +152,37 @@ impl PreparedWall {
         io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
     }
 
-    /// Raises the wall around this process, for good. Only in a process with one thread, which is about to be the agent.
-    pub(crate) fn enforce(&self, separation: Separation) -> Result<(), Unenforced> {
+    /// The descriptors that a first process has to be sent which is no copy of us, in this order.
+    pub(crate) fn descriptors(&self) -> Vec<Arc<OwnedFd>> {
+        held::open_files(self.held()).into_values().collect()
+    }
+
+    /// Takes them over there.
+    pub(crate) fn adopt(&mut self, sent: Vec<OwnedFd>) -> io::Result<()> {
+        let sent = held::numbers(self.held()).into_iter().zip(sent.into_iter().map(Arc::new)).collect();
+        let hidden = self.hidden.iter_mut().map(|hidden| &mut hidden.held);
+        let listed = self.around.list.iter_mut().flat_map(|list| &mut list.paths);
+        held::adopt(hidden.chain(listed.map(|listed| &mut listed.held)), &sent)
+    }
+
+    /// Everything that covering and listing need to hold.
+    fn held(&self) -> impl Iterator<Item = &HeldFile> {
+        let listed = self.around.list.iter().flat_map(|list| &list.paths).map(|listed| &listed.held);
+        self.hidden.iter().map(|hidden| &hidden.held).chain(listed)
+    }
+
+    /// True if the agent runs as somebody else than we do.
+    pub(crate) fn is_of_another_user(&self) -> bool {
+        self.around.os_user.is_some()
+    }
+
+    /// Raises the wall around this process, for good; with namespaces of its own, unless it has them. Only in a process with one
+    /// thread, which is about to be the agent.
+    pub(crate) fn enforce(&self, separation: Separation, separates: bool) -> Result<(), Unenforced> {
         let kind = self.around.kind;
         if separation != Separation::Nothing {
-            self.cover(separation).map_err(|why| match why {
+            let separated = if separates { self.separate(separation) } else { Ok(()) };
+            separated.map_err(CoverError::from).and_then(|()| self.cover()).map_err(|why| match why {
                 // Not by Landlock either: that goes by names.
                 CoverError::Moving(name) => Unenforced::Refused(format!("{MOVED} ({})", name.display())),
                 CoverError::Cannot(why) => Unenforced::Cannot(why),
@@ -192,8 +220,11 @@ impl PreparedWall {
         lacks(kind, self.around.must, stands).map_or(Ok(()), |what| Err(Unenforced::Refused(what.to_owned())))
     }
 
-    fn cover(&self, separation: Separation) -> Result<(), CoverError> {
-        mounts::separate(separation, self.with_users().then_some(self.supervisor))?;
+    fn separate(&self, separation: Separation) -> io::Result<()> {
+        mounts::separate(separation, self.with_users().then_some(self.supervisor))
+    }
+
+    fn cover(&self) -> Result<(), CoverError> {
         let agent = self.around.os_user.as_ref().map_or(self.supervisor.0, |user| user.uid);
         let deadline = Instant::now() + MOVING_WAIT;
         let kept = mounts::cover(&self.hidden, agent, deadline)?;
@@ -207,6 +238,32 @@ impl PreparedWall {
     /// A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.
     fn with_users(&self) -> bool {
         self.supervisor.0 != 0 && self.around.os_user.is_none()
+    }
+}
+
+/// The namespaces of a first process that is prepared for any session that runs as we do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FirstNamespaces {
+    /// Our user and our group, if a namespace of users has to be among them.
+    us: Option<(u32, u32)>,
+}
+
+impl FirstNamespaces {
+    /// Asked before it is born: in a new namespace of users it is nobody at first.
+    pub(crate) fn ours() -> Self {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        Self { us: (!user.is_root()).then(|| (user.as_raw(), group.as_raw())) }
+    }
+
+    /// Those that it has to be born in.
+    pub(crate) fn born_in(self) -> u64 {
+        let users = if self.us.is_some() { libc::CLONE_NEWUSER } else { 0 };
+        (libc::CLONE_NEWPID | users) as u64
+    }
+
+    /// Makes the others, in it.
+    pub(crate) fn enter(self) -> io::Result<()> {
+        mounts::separate(Separation::Processes, self.us)
     }
 }
 

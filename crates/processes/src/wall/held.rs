@@ -1,18 +1,18 @@
 //! Things that are hidden from agents, held by descriptor from the server's start on.
 //!
 //! A name can be led elsewhere by whoever may rename a directory above it; a descriptor cannot. The server opens what is
-//! hidden once (`HiddenPath`), the supervisor inherits exactly these descriptors (`adopt`), and the agent's process finds
+//! hidden once (`HiddenPath`), the supervisor is sent exactly these descriptors (`adopt`), and the agent's process finds
 //! by them what it has to cover, whatever it is called by then (`find`). Nothing here is ever read or written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-use rustix::io::{Errno, FdFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// A directory, file or socket that agents must not see.
@@ -140,61 +140,30 @@ fn through(descriptor: RawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{descriptor}"))
 }
 
-/// Leaves these descriptors open for the program that this process is about to become. Between fork and exec: one system
-/// call each, and nothing else.
-pub(crate) fn pass_on(descriptors: &[RawFd]) -> io::Result<()> {
-    for descriptor in descriptors {
-        // SAFETY: sets a flag of a descriptor, which is there because whoever calls holds it.
-        #[allow(unsafe_code)]
-        let done = unsafe { libc::fcntl(*descriptor, libc::F_SETFD, 0) };
-        if done == -1 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
+/// Everything that is held open, by its number in this process, each once. The other side finds it by that number (`adopt`).
+pub(crate) fn open_files<'a>(held: impl Iterator<Item = &'a HeldFile>) -> BTreeMap<RawFd, Arc<OwnedFd>> {
+    held.filter_map(|held| Some((held.descriptor, held.open.clone()?))).collect()
 }
 
-/// The numbers of what is held, each once.
-pub(crate) fn descriptors<'a>(held: impl Iterator<Item = &'a HeldFile>) -> Vec<RawFd> {
-    let mut all: Vec<RawFd> = held.map(|held| held.descriptor).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+/// The numbers of what is held, each once, in the order in which it is sent.
+pub(crate) fn numbers<'a>(held: impl Iterator<Item = &'a HeldFile>) -> BTreeSet<RawFd> {
+    held.map(|held| held.descriptor).collect()
 }
 
-/// Takes over the descriptors that came with our start, so that nobody else inherits them. Once in the life of a process,
-/// before it opens anything else.
-pub(crate) fn adopt<'a>(held: impl Iterator<Item = &'a mut HeldFile>) -> io::Result<()> {
-    let mut taken: BTreeMap<RawFd, Arc<OwnedFd>> = BTreeMap::new();
+/// Takes over what was sent along, by the numbers that it had where it was sent from.
+pub(crate) fn adopt<'a>(
+    held: impl Iterator<Item = &'a mut HeldFile>,
+    sent: &BTreeMap<RawFd, Arc<OwnedFd>>,
+) -> io::Result<()> {
     for held in held {
-        let open = match taken.get(&held.descriptor) {
-            Some(open) => open.clone(),
-            None => {
-                let open = Arc::new(take(held.descriptor)?);
-                taken.insert(held.descriptor, open.clone());
-                open
-            }
-        };
-        if !held.is(&open) {
+        let open = sent.get(&held.descriptor).filter(|open| held.is(open));
+        let Some(open) = open.cloned() else {
             let why = format!("{} did not come along with the start", held.name.display());
             return Err(io::Error::other(why));
-        }
-        held.open = Some(open);
+        };
+        (held.descriptor, held.open) = (open.as_raw_fd(), Some(open));
     }
     Ok(())
-}
-
-fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: asks about a number, and does nothing if there is no such descriptor.
-    #[allow(unsafe_code)]
-    if descriptor <= libc::STDERR_FILENO || unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
-        return Err(io::Error::other("a descriptor of the wall did not come along with the start"));
-    }
-    // SAFETY: it is open, it was left open for us, and the caller takes each number once.
-    #[allow(unsafe_code)]
-    let open = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    rustix::io::fcntl_setfd(&open, FdFlags::CLOEXEC)?;
-    Ok(open)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ mod syscalls;
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::os::fd::RawFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,10 +29,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ProcessError;
 
-pub(crate) use enforce::{PreparedWall, Separation, Unenforced};
+pub(crate) use enforce::{FirstNamespaces, PreparedWall, Separation, Unenforced};
 use held::HeldFile;
 pub use held::HiddenPath;
-pub(crate) use held::pass_on;
 pub use listed::{ListedAccess, ListedPath, ListedPaths, WallLayout, tree_around};
 use new_root::SessionList;
 pub use os_user::{NoSuchUser, OsUser};
@@ -422,18 +421,25 @@ impl Wall {
 }
 
 impl SessionWall {
-    /// The descriptors that a supervisor has to inherit.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+    /// Everything that it holds: what is hidden, what is listed, and the data directory.
+    fn held(&self) -> impl Iterator<Item = &HeldFile> {
         let hidden = self.hide.iter().filter_map(|hidden| hidden.held.as_ref());
         let listed = self.list.iter().flat_map(|list| &list.paths).map(|listed| &listed.held);
-        held::descriptors(hidden.chain(listed).chain(self.data.as_ref().map(|data| &data.held)))
+        hidden.chain(listed).chain(self.data.as_ref().map(|data| &data.held))
+    }
+
+    /// The descriptors that a supervisor has to be sent, in this order.
+    pub(crate) fn descriptors(&self) -> Vec<Arc<OwnedFd>> {
+        held::open_files(self.held()).into_values().collect()
     }
 
     /// Takes them over, in the supervisor.
-    pub(crate) fn adopt(&mut self) -> std::io::Result<()> {
+    pub(crate) fn adopt(&mut self, sent: Vec<OwnedFd>) -> std::io::Result<()> {
+        let numbers = held::numbers(self.held());
+        let sent = numbers.into_iter().zip(sent.into_iter().map(Arc::new)).collect();
         let hidden = self.hide.iter_mut().filter_map(|hidden| hidden.held.as_mut());
         let listed = self.list.iter_mut().flat_map(|list| &mut list.paths).map(|listed| &mut listed.held);
-        held::adopt(hidden.chain(listed).chain(self.data.as_mut().map(|data| &mut data.held)))
+        held::adopt(hidden.chain(listed).chain(self.data.as_mut().map(|data| &mut data.held)), &sent)
     }
 
     /// True if there is a list, and neither that, nor something in it, nor a way to something in it is of that name.

@@ -19,6 +19,7 @@ use rustix::mount::{
 };
 use rustix::process::DumpableBehavior;
 use rustix::thread::UnshareFlags;
+use serde::{Deserialize, Serialize};
 
 use super::enforce::{Separation, until};
 use super::held::HeldFile;
@@ -90,7 +91,7 @@ fn take_a_number() {
 }
 
 /// Something hidden, and the paths inside of it that stay.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct HiddenFile {
     pub(super) held: HeldFile,
     pub(super) keep: Vec<PathBuf>,

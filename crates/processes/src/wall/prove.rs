@@ -20,6 +20,7 @@ use super::{
     syscalls,
 };
 use crate::error::ProcessError;
+use crate::spare::SpareSupervisor;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
 /// The longest that one probe may take, and so much more for each try that it has.
@@ -48,6 +49,8 @@ pub struct ProofRequest {
     pub tries: u32,
     /// Nothing is started without a wall, as if several people used the server.
     pub must: bool,
+    /// Probes begin with a spare supervisor, as a server's agents do.
+    pub spare: Option<SpareSupervisor>,
 }
 
 /// The verdict on the wall, and what was tried.
@@ -160,7 +163,7 @@ async fn one(proving: &ProofRequest, whose: &str) -> Result<FirstProbe, ProcessE
     unlisted.retain(|path| wall.leaves_out(path));
     let listed = wall.listed_words();
     let plan = TreePlan { wall, ..plan(proving, stage.session, &stage.work) };
-    let tree = ProcessTree::start(&plan).await?;
+    let tree = start(&plan).await?;
     let supervisor = Outsider::now(tree.supervisor().unwrap_or_default());
     let has_own_root = !listed.is_empty() && tree.separation() != Some(Separation::Nothing);
     if !has_own_root {
@@ -252,7 +255,8 @@ async fn left_behind(proving: &ProofRequest, whose: &str) -> Result<ProbeResult,
 fn plan(proving: &ProofRequest, session: SessionId, directory: &Path) -> TreePlan {
     let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
     let (exe, locks) = (proving.exe.clone(), proving.locks.clone());
-    TreePlan::new(exe, locks, TreeName::of(session), argv, ground_at(directory))
+    let spare = proving.spare.clone();
+    TreePlan { spare, ..TreePlan::new(exe, locks, TreeName::of(session), argv, ground_at(directory)) }
 }
 
 /// A probe stands where an agent would.
@@ -260,9 +264,20 @@ fn ground_at(directory: &Path) -> GroundPath {
     GroundPath::from(&*directory.to_string_lossy())
 }
 
+/// Starts it; with the spare, if there is to be one.
+async fn start(plan: &TreePlan) -> Result<ProcessTree, ProcessError> {
+    if let Some(spare) = &plan.spare {
+        spare.fill();
+        if !spare.is_ready().await {
+            return Err(ProcessError::failed("no spare supervisor can be made"));
+        }
+    }
+    ProcessTree::start(plan).await
+}
+
 /// Starts a probe and says what it has to do.
 async fn begin(plan: &TreePlan, part: &ProbeOrder) -> Result<ProcessTree, ProcessError> {
-    let tree = ProcessTree::start(plan).await?;
+    let tree = start(plan).await?;
     order(&tree, part).await?;
     Ok(tree)
 }

@@ -33,9 +33,14 @@ impl Bench {
     /// The supervisor of the tree, by its lock file. While that is written, what is left of the record before stands behind the
     /// new one.
     pub(crate) fn supervisor(&self) -> i32 {
+        self.holder()["pid"].as_i64().unwrap() as i32
+    }
+
+    /// The record in its lock file.
+    pub(crate) fn holder(&self) -> serde_json::Value {
         let text = std::fs::read_to_string(self.locks().join(format!("{}.lock", self.tree))).unwrap();
         let mut records = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
-        records.next().unwrap().unwrap()["pid"].as_i64().unwrap() as i32
+        records.next().unwrap().unwrap()
     }
 }
 

@@ -4,4 +4,5 @@ mod bench;
 mod listed;
 mod namespaces;
 mod plans;
+mod spare;
 mod wall;

@@ -160,7 +160,7 @@ fn careless(nap: &str) -> String {
     )
 }
 
-fn sleeping(nap: &str) -> BTreeSet<i32> {
+pub(crate) fn sleeping(nap: &str) -> BTreeSet<i32> {
     let wanted = format!("sleep\0{nap}\0");
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -116,6 +116,21 @@ fn no_way_leads_out_for_an_ordinary_user() {
     }
 }
 
+/// With a supervisor, and a first process of its namespaces, that were there before.
+#[test]
+fn no_way_leads_out_of_what_began_with_a_spare() {
+    let home = Home::new();
+    for layout in ["--hide", "--list"] {
+        assert_proved(&home.prove_often("mounts", None, FEW_TRIES, &["--spare", layout]));
+    }
+    let user = are_root().then_some(NOBODY);
+    if let Some(uid) = user {
+        home.chown(uid);
+        assert_proved(&home.prove_often("mounts", user, FEW_TRIES, &["--spare"]));
+    }
+    assert_proved(&home.prove_often("landlock", user, FEW_TRIES, &["--spare"]));
+}
+
 /// True of a proof that found a list, and not everything but what is hidden.
 fn has_a_list(proof: &Output) -> bool {
     String::from_utf8_lossy(&proof.stdout).contains("see what is listed nowhere: cannot")

@@ -12,7 +12,7 @@ use engine::{
 };
 use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
 use processes::wall::{SessionWall, Wall, WalledSession};
-use processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
+use processes::{ProcessError, ProcessTree, ResourceLimit, SpareSupervisor, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -71,6 +71,8 @@ pub struct WorkerSetup {
     pub locks: PathBuf,
     /// The wall that sessions get.
     pub wall: Arc<Wall>,
+    /// The spare that becomes a worker's supervisor, if one waits.
+    pub spare: Option<SpareSupervisor>,
     /// Workers at once for the sessions of one person; further ones wait until one of them has gone.
     pub each_max: usize,
 }
@@ -374,6 +376,7 @@ async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, Proc
         memory_bytes_max: Some(MEMORY_BYTES_MAX),
         processes_max: Some(PROCESSES_MAX),
         wall,
+        spare: setup.spare.clone(),
         ..TreePlan::new(setup.exe.clone(), setup.locks.clone(), name, argv, &*places.own.to_string_lossy())
     };
     let until = Instant::now() + BUSY_WAIT;

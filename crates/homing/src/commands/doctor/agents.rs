@@ -40,7 +40,7 @@ pub(super) async fn look(wanted: AgentChoice<'_>, config: &Config, scratch: &Scr
     };
     // Beside the directories of the turns: agents do not see it.
     let data = scratch.dir.join("data");
-    let make = |()| Roster::make(config, &data, Unmapped::Anybody);
+    let make = |()| Roster::make(config, &data, Unmapped::Anybody, None);
     let made = std::fs::create_dir_all(&data).map_err(Into::into).and_then(make);
     let roster = match made {
         Ok(roster) => roster,

@@ -1,7 +1,8 @@
 //! The cost of an agent's start without us, for the bench: how long until it is ready, and until its first word.
 //!
-//! `start EXE DIR COUNT` starts the scripted agent COUNT times as a plain process and COUNT times under its supervisor,
-//! in turns, and prints the medians in microseconds as JSON. EXE is a `homing`.
+//! `start EXE DIR COUNT` starts the scripted agent COUNT times as a plain process, COUNT times under a supervisor that waits for it,
+//! as a server has one, and COUNT times under one that is started for it, in turns, and prints the medians in microseconds as JSON. EXE is
+//! a `homing`.
 
 use agent::{Agent, AgentEvent, Launch, Message};
 use homing_drivers::{Scripted, ScriptedConfig};
@@ -9,7 +10,13 @@ use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use processes::SpareSupervisor;
+use processes::wall::WallKind;
+
+/// The time that a spare has to load before it is needed. It says nothing that one could wait for.
+const SPARE_PAUSE: Duration = Duration::from_millis(20);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -18,13 +25,23 @@ async fn main() {
     let dir = std::path::absolute(dir).expect("a path");
     let (dir, count) = (dir.as_path(), count.parse().expect("a number of starts"));
     std::fs::create_dir_all(dir).expect("a directory");
-    let agent = Scripted::new(ScriptedConfig::new(exe, dir.join("home"), dir.join("locks")));
-    let (mut alone, mut supervised) = (Vec::new(), Vec::new());
+    let config = ScriptedConfig::new(exe, dir.join("home"), dir.join("locks"));
+    let spare = SpareSupervisor::new(exe, WallKind::Auto);
+    let cold_agent = Scripted::new(config.clone());
+    let agent = Scripted::new(ScriptedConfig { spare: Some(spare.clone()), ..config });
+    let (mut alone, mut supervised, mut cold) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..count {
         alone.push(start_alone(Path::new(exe), &dir.join("home")));
+        cold.push(start_supervised(&cold_agent, dir, number).await);
+        // Between two starts of a server's there is time for it.
+        spare.fill();
+        assert!(spare.is_ready().await, "one can be made");
+        tokio::time::sleep(SPARE_PAUSE).await;
         supervised.push(start_supervised(&agent, dir, number).await);
     }
-    println!(r#"{{"alone":{},"supervised":{}}}"#, medians(alone), medians(supervised));
+    spare.close().await;
+    let (alone, supervised, cold) = (medians(alone), medians(supervised), medians(cold));
+    println!(r#"{{"alone":{alone},"supervised":{supervised},"cold":{cold}}}"#);
 }
 
 /// Microseconds until it was ready, and until its first word.

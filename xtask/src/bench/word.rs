@@ -39,6 +39,7 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
             bench.ask_example("start", &[exe.to_str().context("a path that is text")?, &dir, COUNT])?;
         rounds.note_all("alone", &took["alone"], &["ready_us", "word_us"])?;
         rounds.note_all("supervised", &took["supervised"], &["ready_us", "word_us"])?;
+        rounds.note_all("cold", &took["cold"], &["ready_us", "word_us"])?;
         let took = bench.load(&server, "word", &[("count", COUNT)])?;
         rounds.note_all("word", &took["word"], &["p50_us", "p99_us"])?;
         rounds.note_all("end", &took["end"], &["p50_us"])?;
@@ -54,6 +55,10 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
         Figure::new(
             "agent and supervisor: ready / first word",
             both(median("supervised.ready_us"), median("supervised.word_us")),
+        ),
+        Figure::new(
+            "the same without a spare: ready / first word",
+            both(median("cold.ready_us"), median("cold.word_us")),
         ),
         Figure::new("an fsync of this disk", time(fsync)),
     ];

@@ -221,14 +221,15 @@ impl PreparedWall {
     }
 
     fn separate(&self, separation: Separation) -> io::Result<()> {
-        mounts::separate(separation, self.with_users().then_some(self.supervisor))
+        mounts::separate(separation, self.with_users().then_some(self.supervisor))?;
+        mounts::fix(self.is_root);
+        Ok(())
     }
 
     fn cover(&self) -> Result<(), CoverError> {
         let agent = self.around.os_user.as_ref().map_or(self.supervisor.0, |user| user.uid);
         let deadline = Instant::now() + MOVING_WAIT;
         let kept = mounts::cover(&self.hidden, agent, deadline)?;
-        mounts::fix(self.is_root);
         match &self.around.list {
             Some(list) => new_root::enter(list, &kept, deadline),
             None => Ok(()),
@@ -261,9 +262,11 @@ impl FirstNamespaces {
         (libc::CLONE_NEWPID | users) as u64
     }
 
-    /// Makes the others, in it.
+    /// Makes the others, in it, and takes away what no agent of ours has.
     pub(crate) fn enter(self) -> io::Result<()> {
-        mounts::separate(Separation::Processes, self.us)
+        mounts::separate(Separation::Processes, self.us)?;
+        mounts::fix(self.us.is_none());
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! The first process of a tree before there is a tree: a copy of the spare supervisor in namespaces of its own, which waits to be told
 //! what to become.
 //!
-//! It has everything of a wall that is the same for every session: the namespaces, and a `/proc` of its own. Nothing is
+//! It has everything of a wall that is the same for every session: the namespaces, a `/proc` of its own, and read-only what rules
+//! processes and the kernel. Nothing is
 //! covered in it yet, so nothing that is renamed or made later can be missed: that is done for each start, by descriptor. It sees what
 //! was mounted when it was made. If the supervisor sees anything else by then, it is ended, and another one is made.
 

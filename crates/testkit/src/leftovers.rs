@@ -36,6 +36,27 @@ pub fn number_outside(supervisor: u32, own: u32) -> Option<u32> {
     })
 }
 
+/// The spare supervisor of a server and the first process that it has prepared, once both are there: a supervisor below the
+/// server that has nothing below it but that.
+pub fn spare_of(server: u32) -> Option<[u32; 2]> {
+    let is_supervisor = |pid: &u32| {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.ends_with(b"\0supervise\0")
+    };
+    children_of(server).into_iter().filter(is_supervisor).find_map(|supervisor| {
+        match children_of(supervisor).as_slice() {
+            [first] if children_of(*first).is_empty() => Some([supervisor, *first]),
+            _ => None,
+        }
+    })
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
 /// The parent of a process.
 pub fn parent_of(pid: u32) -> Option<u32> {
     status_of(pid, "PPid:")

@@ -7,8 +7,8 @@ use agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, Stor
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
 use homing_drivers::{Scripted, ScriptedConfig};
 use kernel::{Failure, Fence, GroundPath, MessageId, Native, SessionId};
-use processes::count_marked;
 use processes::wall::WallKind;
+use processes::{SpareSupervisor, count_marked};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -20,6 +20,7 @@ pub(crate) struct Bench {
     pub(crate) agent: Scripted,
     /// True if its agents have namespaces of processes.
     pub(crate) has_namespace: bool,
+    spare: Option<SpareSupervisor>,
 }
 
 impl Bench {
@@ -36,7 +37,14 @@ impl Bench {
         let config = ScriptedConfig { log, ..ScriptedConfig::new(far_side(), home, locks) };
         let config = change(config);
         let has_namespace = matches!(config.wall.kind, WallKind::Auto | WallKind::Mounts);
-        Self { agent: Scripted::new(config), place, has_namespace }
+        let spare = config.spare.clone();
+        Self { agent: Scripted::new(config), place, has_namespace, spare }
+    }
+
+    /// With a spare supervisor, as a server has one.
+    pub(crate) fn with_spare() -> Self {
+        let spare = SpareSupervisor::new(far_side(), WallKind::Auto);
+        Self::with(|config| ScriptedConfig { spare: Some(spare), ..config })
     }
 
     pub(crate) fn directory(&self) -> PathBuf {
@@ -53,6 +61,10 @@ impl Bench {
 
     /// An attempt that was handed these words and has said `until`.
     pub(crate) async fn attempt(&self, launch: &Launch, text: &str, until: &str) -> Box<dyn Running> {
+        if let Some(spare) = &self.spare {
+            spare.fill();
+            assert!(spare.is_ready().await);
+        }
         let mut running = self.agent.start(launch.clone()).await.unwrap();
         be_ready(&mut *running).await;
         running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();

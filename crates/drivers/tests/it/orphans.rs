@@ -21,10 +21,10 @@ const HANGING: &str = "hanging";
 /// A silence, in milliseconds, that no test waits for.
 const NEVER_SILENT: &str = "600000";
 
-/// Each way in which a tree is held: by a namespace of its own or not, by a group or not.
-fn benches() -> [Bench; 4] {
+/// Each way in which a tree is held: by a namespace of its own or not, by a group or not; and one that began with a spare.
+fn benches() -> [Bench; 5] {
     let without_group = || Bench::with(|config| ScriptedConfig { group: false, ..config });
-    [Bench::new(), without_group(), without_namespace(true), without_namespace(false)]
+    [Bench::new(), without_group(), without_namespace(true), without_namespace(false), Bench::with_spare()]
 }
 
 /// Found and ended by our own hands alone.
@@ -200,7 +200,7 @@ async fn a_supervisor_is_deaf_to_polite_signals_and_its_agent_is_not() {
 /// No mark and no parent of ours: still a descendant.
 #[tokio::test]
 async fn children_that_shed_the_mark_are_gone_after_a_stop() {
-    for (bench, tail) in benches().into_iter().zip([25, 75, 26, 76]) {
+    for (bench, tail) in benches().into_iter().zip([25, 75, 26, 76, 27]) {
         // A command line that no other test on this machine has.
         let naps = format!("9{}.{tail}", std::process::id());
         let launch = bench.launch();
@@ -219,7 +219,7 @@ async fn children_that_shed_the_mark_are_gone_after_a_stop() {
 /// No mark, no parent of ours, and a supervisor that was killed before it could do anything: it had written them down.
 #[tokio::test]
 async fn children_that_shed_the_mark_are_gone_after_the_supervisor_was_killed_and_what_is_left_ended() {
-    for (bench, tail) in benches().into_iter().zip([35, 85, 36, 86]) {
+    for (bench, tail) in benches().into_iter().zip([35, 85, 36, 86, 37]) {
         let naps = format!("9{}.{tail}", std::process::id());
         let command = format!("sleep {naps}");
         let launch = bench.launch();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
-use testkit::{Homing, Setup, WAIT_MAX, eventually};
+use testkit::{Homing, Setup, WAIT_MAX, eventually, spare_of};
 
 use crate::{EXE, text};
 
@@ -77,6 +77,24 @@ fn every_part_may_die_and_nothing_is_left() {
     }
     print(&seen);
     assert_eq!(seen.iter().map(|(_, gone)| gone.left).sum::<usize>(), 0, "orphans");
+}
+
+/// No session's, so no list of what is left of one has it; it is looked for by itself.
+#[test]
+fn a_spare_waits_for_the_next_start_and_goes_with_its_server() {
+    let mut homing = Homing::start(EXE);
+    let spare = |homing: &Homing| eventually("a spare waits", || spare_of(homing.pid()));
+    let is_there = |pid: u32| std::fs::metadata(format!("/proc/{pid}/exe")).is_ok();
+    let [first, _] = spare(&homing);
+    homing.converse(CONVERSATION, "hello");
+    let next = eventually("the next one waits", || spare_of(homing.pid()).filter(|[next, _]| *next != first));
+    assert_eq!(homing.leftovers(), [], "it is nobody's");
+    assert!(homing.terminate().success());
+    assert!(!next.into_iter().any(is_there), "a server that ends politely has seen it go");
+    homing.restart();
+    let last = spare(&homing);
+    homing.kill9();
+    eventually("it is gone", || (!last.into_iter().any(is_there)).then_some(()));
 }
 
 /// The time until everything was gone, and what was not when it should have been.

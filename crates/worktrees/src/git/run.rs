@@ -399,7 +399,7 @@ impl GitCall {
         // Our own end of it is closed with what git is started by.
         let mut child = self.command().stderr(complain).spawn().map_err(no_git)?;
         let group = ProcessGroup::of(&child);
-        if self.runner.is_background {
+        if self.plan.runner.is_background {
             group.give_way();
         }
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {

@@ -18,6 +18,9 @@ use tokio::net::unix::pipe;
 use super::error::GitError;
 use super::shadow::key;
 
+/// The name of a pipe that nobody can write into yet begins so; no repository's does.
+const MAKING: &str = "making.";
+
 /// The runs of git in our git directories. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct RunningGits {
@@ -46,10 +49,14 @@ impl RunningGits {
         self.attended().insert(path.clone());
         let attended = AttendedRun { runs: self.clone(), path };
         let path = &attended.path;
+        // It gets its name when somebody can write into it: other sessions' workers take one that nobody can for a dead run's.
+        let making = self.place.join(format!("{MAKING}{}", uuid::Uuid::now_v7().simple()));
         let open = || {
-            rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-            let hear = pipe::OpenOptions::new().open_receiver(path)?;
-            Ok((hear, File::options().write(true).open(path)?))
+            rustix::fs::mknodat(CWD, &making, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+            let hear = pipe::OpenOptions::new().open_receiver(&making)?;
+            let complain = File::options().write(true).open(&making)?;
+            fs::rename(&making, path)?;
+            Ok((hear, complain))
         };
         let (hear, complain) = open().map_err(GitError::disk(path))?;
         Ok((attended, hear, complain))
@@ -121,6 +128,28 @@ fn remove(path: &Path) -> Result<(), GitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_begins_is_never_taken_for_a_dead_one_by_another_worker() {
+        let place = tempfile::tempdir().unwrap();
+        let (git_dir, common) = (place.path().join("shadow"), place.path().join("common"));
+        fs::create_dir(&git_dir).unwrap();
+        std::os::unix::fs::symlink(&common, git_dir.join("repository")).unwrap();
+        let runs = place.path().join("runs");
+        fs::create_dir(&runs).unwrap();
+        let (own, other) = (RunningGits::at(runs.clone()), RunningGits::at(runs));
+        let looking = std::thread::spawn(move || {
+            for _ in 0..3_000 {
+                other.is_one_left(&common).unwrap();
+            }
+        });
+        while !looking.is_finished() {
+            let (run, _hear, _complain) = own.begin(&git_dir).unwrap();
+            assert!(run.path.exists(), "somebody has removed it");
+            run.is_over();
+        }
+        looking.join().unwrap();
+    }
 
     #[tokio::test]
     async fn a_run_that_nobody_waits_for_is_seen_for_as_long_as_something_of_it_lives() {

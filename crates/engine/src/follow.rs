@@ -19,7 +19,7 @@ const CATCH_UP_FACTS: usize = 64;
 /// And how many bytes of them.
 const CATCH_UP_BYTES: usize = 8 * 1024;
 
-/// How ready sessions are, for many who watch the same one.
+/// The readiness of sessions, for many who watch the same one.
 pub(crate) type SharedReadiness = SharedAnswers<(Looker, SessionId), Option<ReadyView>>;
 
 /// The looks at who may still watch which session. Each tells the principal as they are now, and ends when they may not.

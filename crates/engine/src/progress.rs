@@ -21,7 +21,7 @@ pub enum WorkPhase {
     Looking,
     /// The tree is being remembered.
     Snapshot,
-    /// What was remembered, or files that git does not track, are being copied.
+    /// Copies are being made of what was remembered, or of files that git does not track.
     Copying,
     /// Files are being written.
     CheckingOut,
@@ -77,7 +77,7 @@ pub struct SessionProgress {
     pub subject: String,
     /// When it was begun, by whoever does it now.
     pub since: Moment,
-    /// How far it is.
+    /// The phase, and the part of it that is over.
     pub progress: WorkProgress,
 }
 

@@ -10,7 +10,7 @@
 
 mod progress;
 
-pub(crate) use progress::Progress;
+pub(crate) use progress::ToolProgress;
 
 use crate::{TreeChanges, TreeMove};
 use agent::{About, Choice, FileChangeKind, Form, PlanStep, Usage};

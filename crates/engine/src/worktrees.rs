@@ -13,7 +13,8 @@ use crate::{
     TreeSeen, Trees, TreesError, UnavailableError, WayIn, WayInError, WorktreeError,
 };
 use kernel::{
-    Act, Chore, Claim, GroundPath, MergeHow, Moment, Principal, RequestId, SessionId, authorize, authorize_right,
+    Act, Chore, Claim, GroundPath, MergeHow, Moment, Principal, RequestId, SessionId, authorize,
+    authorize_right,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

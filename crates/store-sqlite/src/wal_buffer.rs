@@ -68,7 +68,7 @@ struct LogFile {
     collected: *mut Collected,
 }
 
-/// What was written and is not in the file yet: `bytes`, from `at` on.
+/// Bytes that were written and are not in the file yet, from `at` on.
 #[derive(Default)]
 struct Collected {
     at: sqlite3_int64,
@@ -147,7 +147,7 @@ macro_rules! below {
     }};
 }
 
-/// What was collected for this file. SQLite uses a file from one thread at a time.
+/// The bytes that were collected for this file. SQLite uses a file from one thread at a time.
 fn collected<'a>(file: *mut sqlite3_file) -> &'a mut Collected {
     // SAFETY: `open` has put it there, `close` takes it away, and nobody else has it.
     unsafe { &mut *(*file.cast::<LogFile>()).collected }

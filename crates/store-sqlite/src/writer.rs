@@ -32,7 +32,7 @@ const STACK_BYTES: usize = 1 << 20;
 
 /// The way to the connection.
 pub(crate) struct Writer {
-    line: Arc<Line>,
+    line: Arc<WriteQueue>,
     thread: Option<JoinHandle<()>>,
     tally: Arc<Tally>,
 }
@@ -47,13 +47,13 @@ pub(crate) struct Tally {
 }
 
 /// Where changes wait, and where the connection is while nobody writes.
-struct Line {
+struct WriteQueue {
     room: Semaphore,
-    state: Mutex<LineState>,
+    state: Mutex<WriteQueueState>,
     arrived: Condvar,
 }
 
-struct LineState {
+struct WriteQueueState {
     waiting: VecDeque<Item>,
     /// None while somebody has it and writes.
     connection: Option<Box<WriteConnection>>,
@@ -107,14 +107,14 @@ impl Writer {
         let tally = tx.tally();
         let wal = Wal::start(files.clone())?;
         let connection = Box::new(WriteConnection { files, tx: Some(tx), tally: tally.clone(), wal });
-        let state = LineState {
+        let state = WriteQueueState {
             waiting: VecDeque::new(),
             connection: Some(connection),
             is_crowded: false,
             is_log_long: false,
             closed: false,
         };
-        let line = Arc::new(Line {
+        let line = Arc::new(WriteQueue {
             room: Semaphore::new(WAITING_MAX),
             state: Mutex::new(state),
             arrived: Condvar::new(),
@@ -159,7 +159,7 @@ impl Drop for Writer {
     }
 }
 
-impl Line {
+impl WriteQueue {
     /// The connection, if whoever asks may write by themselves: nobody else does or wants to, and this thread may be held up,
     /// because its runtime has others for whatever else there is to do.
     fn connection_if_quiet(&self) -> Option<Box<WriteConnection>> {
@@ -227,7 +227,7 @@ impl Line {
         }
     }
 
-    fn gather(&self, state: &mut LineState) -> Vec<Box<dyn Work>> {
+    fn gather(&self, state: &mut WriteQueueState) -> Vec<Box<dyn Work>> {
         let (mut bytes, mut group) = (0, Vec::new());
         while group.len() < GROUP_MAX
             && bytes < GROUP_BYTES_MAX
@@ -240,7 +240,7 @@ impl Line {
         group
     }
 
-    fn state(&self) -> MutexGuard<'_, LineState> {
+    fn state(&self) -> MutexGuard<'_, WriteQueueState> {
         // Nobody panics while holding it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,8 +4,8 @@ use crate::project::HANDED_OVER;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroundPath, GroupId,
-    MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Record, Scope, SessionId, Term, Turn,
-    Worktree, grant_of,
+    MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Record, Scope, SessionId, Term,
+    Turn, Worktree, grant_of,
 };
 
 /// Where a message stands. The last five are final.

@@ -31,6 +31,7 @@ const READERS: &[(&str, &str)] = &[
     ("crates/engine/src/keeper/outside.rs", "a notice's words, and the story of a start"),
     ("crates/engine/src/people/", "the name of a root or of a rule's directory, which is a person's choice"),
     ("crates/engine/src/story.rs", "the story of a question"),
+    ("crates/engine/src/worktrees.rs", "the stored answer to a merge"),
     ("crates/kernel/src/due.rs", "the name of a claim"),
     ("crates/server/src/grants.rs", "the wire"),
     ("crates/server/src/sessions.rs", "the wire"),

@@ -5,7 +5,7 @@
 
 use super::call_back::Written;
 use crate::fanout::LiveWords;
-use crate::story::{Progress, WordKind, Words};
+use crate::story::{ToolProgress, WordKind, Words};
 use crate::turn::{Runner, RunnerOutput};
 use agent::{AgentEvent, Message};
 use kernel::{Fence, MessageId, Origin};
@@ -21,7 +21,7 @@ pub(super) struct RunningAttempt {
     /// Runs of words that are complete.
     parts: u32,
     /// The output of tools while they run.
-    pub(super) progress: Progress,
+    pub(super) progress: ToolProgress,
     /// The story of its start, until the first thing is heard of it.
     preface: Vec<Entry>,
     handover: Handover,
@@ -61,7 +61,7 @@ impl RunningAttempt {
     }
 
     pub(super) fn new(runner: Runner, preface: Vec<Entry>, handover: Handover, fork: Fork) -> Self {
-        let (words, progress, cut_off) = (None, Progress::default(), None);
+        let (words, progress, cut_off) = (None, ToolProgress::default(), None);
         Self { runner, words, parts: 0, progress, preface, handover, fork, cut_off }
     }
 
@@ -71,7 +71,7 @@ impl RunningAttempt {
 
     /// Nothing that it says is written down from here on: it is to end for this reason.
     pub(super) fn cut_off(&mut self, why: String) {
-        (self.words, self.progress) = (None, Progress::default());
+        (self.words, self.progress) = (None, ToolProgress::default());
         self.cut_off = Some(why);
     }
 

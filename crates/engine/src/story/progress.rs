@@ -23,7 +23,7 @@ const CUT: char = '…';
 
 /// The output of the tools of one attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct ToolProgress {
     calls: BTreeMap<String, Printed>,
     taken: usize,
     since: Option<Instant>,
@@ -38,7 +38,7 @@ struct Printed {
     pending: String,
 }
 
-impl Progress {
+impl ToolProgress {
     /// Takes more of what a call prints, as far as there is room.
     pub(crate) fn hear(&mut self, call: &str, output: &str) {
         if self.calls.len() >= CALLS_MAX && !self.calls.contains_key(call) {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_progress_becomes_a_bounded_number_of_bytes_and_facts() {
-        let mut progress = Progress::default();
+        let mut progress = ToolProgress::default();
         let mut facts = 0;
         for n in 0..100_000 {
             progress.hear(&format!("call {}", n % 1_000), &"ä".repeat(500));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_trickle_of_progress_ends_with_a_mark() {
-        let mut progress = Progress::default();
+        let mut progress = ToolProgress::default();
         let mut bodies = Vec::new();
         for _ in 0..1_000 {
             progress.hear("a", "x");

@@ -344,7 +344,7 @@ async fn what_a_merge_came_to_is_told_to_the_key_that_asked_for_it_however_late(
     world.until_tidy(session).await;
     world.restart().await;
     let ChoreOutcome::Over(merged) = apply(&world).await else { panic!("it is over") };
-    assert_eq!((merged.into.as_str(), &merged.files[..]), ("/srv/shop", &["a.txt".to_owned()][..]));
+    assert_eq!((merged.into.for_readers(), &merged.files[..]), ("/srv/shop", &["a.txt".to_owned()][..]));
     assert_eq!(merged.safety.as_deref(), Some("refs/homing/safety"));
     assert_eq!(world.times_noted("apply blue"), 1);
 }
@@ -361,7 +361,7 @@ async fn whoever_watches_is_told_how_far_it_is_and_when_it_is_over() {
         WorkProgress { files: Some((3, Some(7))), bytes: 4_096, ..WorkProgress::at(WorkPhase::Removing) };
     let removing = world.removing(&world.me, session, "blue");
     world.until_times_noted("begin remove blue", 1).await;
-    world.grove.says_progress(far);
+    world.grove.progress.send_replace(Some(far));
     let mut told = Vec::new();
     while told.last() != Some(&None) {
         if let Some(FollowUpdate::Session(SessionUpdate::Progress(update))) = watching.next().await {

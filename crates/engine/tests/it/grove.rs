@@ -28,18 +28,14 @@ pub(crate) struct Grove {
     here: Mutex<BTreeSet<(SessionId, String)>>,
     removed: Mutex<Vec<RemovedTree>>,
     notes: Mutex<Vec<String>>,
-    progress: watch::Sender<Option<WorkProgress>>,
+    /// The word of how far it is, whatever is under way.
+    pub(crate) progress: watch::Sender<Option<WorkProgress>>,
 }
 
 impl Grove {
     /// The acts, in order. One that was not carried through has no second note.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap().clone()
-    }
-
-    /// Says how far it is, whatever is under way.
-    pub(crate) fn says_progress(&self, progress: WorkProgress) {
-        self.progress.send_replace(Some(progress));
     }
 
     async fn act(&self, what: String) {
@@ -236,7 +232,7 @@ impl Trees for Grove {
         let what = format!("{how:?} {name}").to_lowercase();
         let obstacle = (name == "torn").then(|| (MergeObstacle::Conflicts, vec!["a.txt".to_owned()]));
         let (into, files) = ("/srv/shop".to_owned(), vec!["a.txt".to_owned()]);
-        let seen = MergedTree { into, files, ..MergedTree::default() };
+        let seen = MergedTree { into: into.into(), files, ..MergedTree::default() };
         Box::pin(async move {
             if dry_run {
                 return Ok(MergedTree { obstacle, ..seen });

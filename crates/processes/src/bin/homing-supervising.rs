@@ -8,7 +8,7 @@ use homing_processes::wall::{
     DataDirectory, ListedPaths, OsUser, ProofRequest, Wall, WallKind, WallLayout, WalledSession, prove_wall,
 };
 use homing_processes::{ProcessTree, SpareSupervisor, TreeEvent, TreePlan};
-use kernel::{SessionId, TreeName};
+use kernel::{GroundPath, SessionId, TreeName};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -68,11 +68,12 @@ async fn spare() -> ExitCode {
     println!("{}", spare.pid().expect("it waits"));
     for line in std::io::stdin().lines() {
         let (session, locks) = (SessionId::from_bits(1), place.join("locks"));
-        let of = WalledSession { session, whose: "", directory: &place, must: false };
+        let directory = GroundPath::from(&*place.to_string_lossy());
+        let of = WalledSession { session, whose: "", directory: &directory, must: false };
         let wall = Wall { kind: WallKind::Mounts, ..Wall::default() };
         let wall = wall.around(&of, &place, &locks).expect("a wall");
         let argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), line.expect("a line")];
-        let plan = TreePlan::new(exe.clone(), locks, TreeName::of(session), argv, place.clone());
+        let plan = TreePlan::new(exe.clone(), locks, TreeName::of(session), argv, directory);
         let plan = TreePlan { wall, spare: Some(spare.clone()), ..plan };
         let mut tree = ProcessTree::start(&plan).await.expect("it can be started");
         loop {

@@ -13,7 +13,7 @@ use kernel::SessionId;
 use rustix::fs::{CWD, RenameFlags};
 use rustix::process::{Pid, Signal};
 
-use crate::bench::{Bench, WAIT, supervising};
+use crate::bench::{Bench, WAIT, ground, supervising};
 use crate::namespaces::end_of;
 use crate::wall::Exchanging;
 
@@ -25,10 +25,11 @@ async fn a_spare() -> SpareSupervisor {
 }
 
 fn plan(bench: &Bench, wall: &Wall, spare: &SpareSupervisor, script: &str) -> TreePlan {
-    let directory = bench.directory();
+    let home = bench.directory();
+    let directory = ground(&home);
     let of =
         WalledSession { session: SessionId::from_bits(1), whose: "", directory: &directory, must: false };
-    let wall = wall.around(&of, &directory, &bench.locks()).unwrap();
+    let wall = wall.around(&of, &home, &bench.locks()).unwrap();
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let env = vec![("PATH".to_owned(), "/usr/sbin:/usr/bin:/sbin:/bin".to_owned())];
     let plan = TreePlan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, directory);

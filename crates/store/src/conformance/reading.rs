@@ -105,7 +105,7 @@ pub async fn what_you_may_not_see_is_in_no_list<F: Fixture>() {
     assert_eq!(first.iter().map(|row| row.session).collect::<Vec<_>>(), [ses(1)]);
 }
 
-/// What this person gets of session 1, message 1 and question 1 by their ids, and whether they are told where those are.
+/// The things that this person gets by their ids, of session 1, message 1 and question 1, and whether they are told where those are.
 async fn read_by_id(store: &dyn Store, by: &Principal) -> [bool; 8] {
     let seer = || Seer::of(by);
     let found = |finding: Finding| finding.found != kernel::Found::Nothing && finding.record.is_some();

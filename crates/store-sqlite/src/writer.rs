@@ -69,6 +69,9 @@ struct Item {
     work: Box<dyn Work>,
 }
 
+/// The changes that share a commit.
+type WriteGroup = Vec<Box<dyn Work>>;
+
 /// A change and whoever waits for its answer.
 trait Work: Send {
     fn run(&mut self, tx: &mut SqliteTx) -> Result<(), SqliteError>;
@@ -213,7 +216,7 @@ impl WriteQueue {
     }
 
     /// The connection, and the changes that share the next commit. None when there will be no more.
-    fn next(&self) -> Option<(Box<WriteConnection>, Vec<Box<dyn Work>>)> {
+    fn next(&self) -> Option<(Box<WriteConnection>, WriteGroup)> {
         let mut state = self.state();
         loop {
             let is_needed = !state.waiting.is_empty() || state.is_log_long;
@@ -227,7 +230,7 @@ impl WriteQueue {
         }
     }
 
-    fn gather(&self, state: &mut WriteQueueState) -> Vec<Box<dyn Work>> {
+    fn gather(&self, state: &mut WriteQueueState) -> WriteGroup {
         let (mut bytes, mut group) = (0, Vec::new());
         while group.len() < GROUP_MAX
             && bytes < GROUP_BYTES_MAX
@@ -276,7 +279,7 @@ impl WriteConnection {
         }
     }
 
-    fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
+    fn commit(&mut self, mut group: WriteGroup) {
         if group.is_empty() {
             return;
         }

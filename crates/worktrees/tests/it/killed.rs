@@ -224,10 +224,10 @@ fn larger() -> Yard {
 #[tokio::test]
 async fn a_git_that_is_killed_leaves_nothing_that_cannot_go_on() {
     let mut ends = 0;
-    for run in (1..=9).step_by(4) {
+    for run in [1, 2, 4] {
         let yard = larger();
         let place: PathBuf = yard.place.path().canonicalize().unwrap();
-        let dying = |after: usize| dying_git(&place, run, [2, 5, 9][after % 3]);
+        let dying = |after: usize| dying_git(&place, run, [1, 2, 5][after % 3]);
         ends += usize::from(dying(run).enter(yard.wish("one")).await.is_err());
         let root = yard.enter("one").await.root;
         assert_eq!(plain(&root, &["status", "--porcelain"]), "");

@@ -94,6 +94,10 @@ pub struct DiskUse {
     pub worktree_bytes: u64,
     /// With so many there are no more: `limits.worktree_bytes_per_person_max`.
     pub worktree_bytes_max: u64,
+    /// Bytes of the snapshots of turns in their sessions, as they were last counted.
+    pub snapshot_bytes: u64,
+    /// Beyond so many the oldest of them go: `limits.snapshot_bytes_per_person_max`.
+    pub snapshot_bytes_max: u64,
 }
 
 /// The one turn that a credential is for.

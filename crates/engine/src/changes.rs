@@ -56,6 +56,11 @@ impl TurnSnapshots {
         in_time(changes).await.map_err(unseen)
     }
 
+    /// Words about older turns of the session that cannot be undone any more, said once.
+    pub(crate) fn gone(&self) -> Option<String> {
+        self.trees.gone(self.of.session)
+    }
+
     async fn remember(&self, side: Side, edits: Option<Vec<String>>) -> Result<bool, TreesError> {
         in_time(self.trees.remember(self.of.clone(), &self.directory, self.turn, side, edits)).await
     }

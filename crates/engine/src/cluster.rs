@@ -15,7 +15,10 @@ pub use local::LocalCluster;
 
 use crate::fanout::{LiveWords, SessionUpdate};
 use crate::progress::SessionProgress;
-use crate::{MergedTree, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, TreesError, UndoPreview};
+use crate::{
+    MergedTree, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles, TreeSeen, TreesError,
+    UndoPreview,
+};
 use kernel::{Claim, Errand, GroundPath, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -134,6 +137,8 @@ pub trait Node: Debug + Send + Sync + 'static {
     fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>>;
     /// The same, as they were when somebody last looked at them.
     fn worktrees_seen(&self) -> ClusterReply<'_, Result<SeenTrees, String>>;
+    /// The places of snapshots on this node, as they were last counted.
+    fn snapshot_stores(&self) -> ClusterReply<'_, Result<Vec<SnapshotStoreSeen>, String>>;
     /// A session's worktree as it is now; none if it has none of that name.
     fn worktree(
         &self,

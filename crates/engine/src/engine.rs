@@ -14,6 +14,7 @@ use crate::people::RightsCache;
 use crate::roster::Roster;
 use crate::runner_ports::RunnerPorts;
 use crate::sealer::Sealer;
+use crate::snapshot_room::SnapshotShares;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
 use crate::{
@@ -89,6 +90,8 @@ pub struct Limits {
     pub words_bytes_per_person_max: u64,
     /// The room that the worktrees of one person's sessions may take: with so much there are no more.
     pub worktree_bytes_per_person_max: u64,
+    /// The room that the snapshots of one person's sessions may take: with more, the oldest of theirs go.
+    pub snapshot_bytes_per_person_max: u64,
     /// The time for which a verb waits for the keeper's verdict.
     pub verdict_wait: Duration,
     /// The longest that a stopped agent may take to go by itself.
@@ -142,6 +145,7 @@ impl Default for Limits {
             pending_max: 1_000,
             words_bytes_per_person_max: 4 * 1024 * 1024 * 1024,
             worktree_bytes_per_person_max: 10 * 1024 * 1024 * 1024,
+            snapshot_bytes_per_person_max: 10 * 1024 * 1024 * 1024,
             verdict_wait: Duration::from_secs(5),
             stop_grace_ms: 2_000,
             words_ms_max: 250,
@@ -209,6 +213,7 @@ impl Inner {
             timer: Timer::new(),
             sealer: Sealer::default(),
             outbox_bell: Bell::default(),
+            snapshot_shares: SnapshotShares::default(),
             is_closing: AtomicBool::new(false),
         });
         let (trees, ground) = (wiring.trees, wiring.ground);
@@ -283,6 +288,8 @@ impl Engine {
         crate::refused_reads::start(engine.views());
         crate::people::write_uses_down(engine.people());
         crate::worktrees::start(engine.worktrees());
+        crate::snapshot_room::start(engine.worktrees());
+        crate::old_snapshots::start(engine.worktrees());
         crate::doors::start(&engine, doors)?;
         Ok(engine)
     }
@@ -410,7 +417,8 @@ impl Engine {
     pub(crate) async fn owned(&self, session: SessionId) -> Result<OwnedSession, StoreError> {
         let found = self.store().session(session).await?;
         let whose = found.map(|(record, _)| record.owner.to_string()).unwrap_or_default();
-        Ok(OwnedSession { session, whose, walled: self.rights_cache().needs_wall().await? })
+        let walled = self.rights_cache().needs_wall().await?;
+        Ok(OwnedSession { session, whose, walled, tree_bytes_left: None })
     }
 
     pub(crate) fn keepers(&self) -> &Keepers {

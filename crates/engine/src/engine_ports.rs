@@ -5,6 +5,7 @@
 use crate::cluster::{Cluster, Ring};
 use crate::doors::Bell;
 use crate::sealer::Sealer;
+use crate::snapshot_room::SnapshotShares;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
 use crate::{Clock, Limits, Mint, Secret};
@@ -26,6 +27,8 @@ pub(crate) struct EnginePorts {
     pub(crate) sealer: Sealer,
     /// Rung when something was put into the outbox.
     pub(crate) outbox_bell: Bell,
+    /// Whose of what snapshots take.
+    pub(crate) snapshot_shares: SnapshotShares,
     /// True if the node goes down.
     pub(crate) is_closing: AtomicBool,
 }

@@ -248,6 +248,9 @@ pub enum ScopeError {
     /// The worktrees of the session's owner take so much room that there are no more.
     #[error("{}", too_many_tree_bytes(*used, *limit))]
     TooManyTreeBytes { used: u64, limit: u64 },
+    /// The snapshots of the session's owner take so much room that nothing more is kept.
+    #[error("{}", too_many_snapshot_bytes(*used, *limit))]
+    TooManySnapshotBytes { used: u64, limit: u64 },
     /// A worktree stays as it is, because something is in the way.
     #[error("{why}")]
     WorktreeTrouble { why: String },
@@ -455,6 +458,15 @@ fn too_many_tree_bytes(used: u64, limit: u64) -> String {
     )
 }
 
+pub(crate) fn too_many_snapshot_bytes(used: u64, limit: u64) -> String {
+    format!(
+        "the snapshots of this session's owner take {} on the disk, and limits.snapshot_bytes_per_person_max allows {}: the \
+         oldest turns are let go of by themselves, removed worktrees and the last hour are not",
+        amount(used),
+        amount(limit)
+    )
+}
+
 /// A number of bytes for people, in the units of the configuration.
 pub(crate) fn amount(bytes: u64) -> String {
     match bytes {
@@ -557,7 +569,7 @@ impl ScopeError {
             Self::Busy => "busy",
             Self::ScopeChanging => "scope_changing",
             Self::InWorktree => "in_worktree",
-            Self::TooManyTreeBytes { .. } => "too_much_on_disk",
+            Self::TooManyTreeBytes { .. } | Self::TooManySnapshotBytes { .. } => "too_much_on_disk",
             Self::WorktreeTrouble { .. } => "worktree_trouble",
         }
     }

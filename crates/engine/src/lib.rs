@@ -30,6 +30,7 @@ mod keeper;
 mod lease;
 mod look;
 mod node;
+mod old_snapshots;
 mod people;
 mod ports;
 mod progress;
@@ -39,6 +40,7 @@ mod roster;
 mod runner_ports;
 mod sealer;
 mod shared_looks;
+mod snapshot_room;
 mod story;
 mod tasks;
 mod timer;
@@ -78,8 +80,8 @@ pub use people::{
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, MergeObstacle, MergedTree, Mint,
     NoGround, NoTrees, OwnedSession, Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, Side,
-    TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen, Trees, TreesError, UndoPreview,
-    UndoStep, UndoneTurn, WallProver,
+    SnapshotShare, SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen,
+    Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WallProver,
 };
 pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};

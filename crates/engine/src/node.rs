@@ -5,8 +5,8 @@
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
 use crate::{
-    Engine, MergedTree, OwnedSession, RemovedTree, SeenTrees, TreeChanges, TreeFiles, TreeSeen, Trees,
-    TreesError, UndoPreview,
+    Engine, MergedTree, OwnedSession, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles,
+    TreeSeen, Trees, TreesError, UndoPreview,
 };
 use kernel::{Errand, GroundPath, MergeHow, Return, SessionId, Turn};
 use std::sync::Arc;
@@ -91,6 +91,10 @@ impl Node for LocalNode {
 
     fn worktrees_seen(&self) -> ClusterReply<'_, Result<SeenTrees, String>> {
         Box::pin(async move { Ok(self.engine()?.runner_ports().trees.seen().await?) })
+    }
+
+    fn snapshot_stores(&self) -> ClusterReply<'_, Result<Vec<SnapshotStoreSeen>, String>> {
+        Box::pin(async move { Ok(self.engine()?.runner_ports().trees.snapshot_stores().await?) })
     }
 
     fn worktree(

@@ -170,6 +170,8 @@ pub struct OwnedSession {
     pub whose: String,
     /// True if nothing is started for it without a wall.
     pub walled: bool,
+    /// The room that is left for worktrees of whose it is, where it was counted.
+    pub tree_bytes_left: Option<u64>,
 }
 
 /// Working trees under version control: worktrees for sessions, and what turns changed in them.
@@ -263,6 +265,46 @@ pub trait Trees: Debug + Send + Sync + 'static {
     ) -> TreeReply<'_, Result<MergedTree, TreesError>>;
     /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
     fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>>;
+    /// Takes over the snapshots of a session that older versions have left in the repository around this directory. False if there was
+    /// nothing to ask.
+    fn take_over(&self, _: OwnedSession, _: &GroundPath) -> TreeReply<'_, Result<bool, TreesError>> {
+        Box::pin(async { Ok(false) })
+    }
+    /// Words about snapshots of a session that went before their time, to be said once.
+    fn gone(&self, _: SessionId) -> Option<String> {
+        None
+    }
+    /// Waits until snapshots take more room than before.
+    fn grown(&self) -> TreeReply<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+    /// Where snapshots are, as that was last counted; nobody looks now.
+    fn snapshot_stores(&self) -> TreeReply<'_, Result<Vec<SnapshotStoreSeen>, TreesError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    /// The part of a store that the snapshots of these sessions reach.
+    fn snapshot_share(
+        &self,
+        _: SnapshotStoreSeen,
+        _: Vec<SessionId>,
+    ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        Box::pin(async { Ok(SnapshotShare::default()) })
+    }
+    /// Lets the oldest snapshots of these sessions in a store go, and says what is left. Those of the last hour stay, and those of
+    /// removed worktrees.
+    fn let_snapshots_go(
+        &self,
+        _: SnapshotStoreSeen,
+        _: Vec<SessionId>,
+    ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        Box::pin(async { Ok(SnapshotShare::default()) })
+    }
+    /// Gives back the room of snapshots that have gone, after a while.
+    fn compact_snapshots(&self, _: SnapshotStoreSeen) -> TreeReply<'_, Result<(), TreesError>> {
+        Box::pin(async { Ok(()) })
+    }
+    /// Those of whose sessions no snapshots are taken from here on, and why, by the person's id.
+    fn set_full(&self, _: BTreeMap<String, String>) {}
     /// The files of a directory, at most so many: under version control those that are tracked or would be, elsewhere all.
     /// Links are named, and never followed.
     fn files(
@@ -284,6 +326,30 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn close(&self) -> TreeReply<'_, ()> {
         Box::pin(async {})
     }
+}
+
+/// A place of the snapshots of one repository, as it was last counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SnapshotStoreSeen {
+    /// The id of somebody as whose user it is worked in; empty if that is the server's.
+    pub whose: String,
+    /// Its name, among those of the same user.
+    pub key: String,
+    /// Of which repository.
+    pub repository: String,
+    /// The room that it takes on the disk.
+    pub bytes: u64,
+    /// The sessions that have snapshots in it.
+    pub sessions: Vec<SessionId>,
+}
+
+/// The part of such a place that is some sessions'.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SnapshotShare {
+    /// The room of what their snapshots reach in it.
+    pub bytes: u64,
+    /// When the oldest of those that may go was taken.
+    pub oldest: Option<Moment>,
 }
 
 /// The scripts in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the

@@ -41,6 +41,13 @@ impl EnginePorts {
         Ok(trees.into_iter().filter_map(|tree| tree.noted).map(|seen| seen.bytes).sum())
     }
 
+    /// The room that is left for worktrees of a session's owner; none if there is no bound.
+    pub(crate) async fn tree_bytes_left(&self, session: SessionId) -> Result<Option<u64>, UnavailableError> {
+        let limit = self.limits.worktree_bytes_per_person_max;
+        let Some(record) = self.record(session).await?.filter(|_| limit < u64::MAX) else { return Ok(None) };
+        Ok(Some(limit.saturating_sub(self.tree_bytes_of(record.org, record.owner).await?)))
+    }
+
     /// True if a session has a worktree of this name.
     pub(crate) async fn has_worktree(
         &self,

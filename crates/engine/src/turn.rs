@@ -315,10 +315,13 @@ impl RunnerTask {
     /// Looks what has changed, for people. Whoever does not listen any more has died, and the next keeper looks.
     async fn tell_changes(&self, snapshots: Option<TurnSnapshots>, edits: Option<Vec<String>>) {
         let Some(snapshots) = snapshots.filter(|_| !self.say.is_closed()) else { return };
-        match snapshots.after(edits).await {
+        match snapshots.clone().after(edits).await {
             Ok(Some(changes)) => self.say(RunnerOutput::Changes(changes)).await,
             Ok(None) => {}
             Err(text) => self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await,
+        }
+        if let Some(text) = snapshots.gone() {
+            self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await;
         }
     }
 

@@ -189,6 +189,9 @@ impl Worktrees {
                 return Ok(ChoreOutcome::Over(before.ok_or(AccessError::NotFound { what: "worktree" })?));
             }
             None => {
+                let record =
+                    self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+                self.ports.room_for_snapshot::<WorktreeError>(record.org, record.owner).await?;
                 let chore = Chore::Remove { name: name.to_owned(), teardown };
                 self.ask_chore(by, session, chore, key, trace).await?
             }

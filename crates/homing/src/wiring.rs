@@ -105,6 +105,7 @@ fn trees_of(
         locks: data.join("attempts"),
         wall: crate::wall::around(config, data, unmapped)?,
         spare: Some(spare),
+        written_bytes_max: config.worker_written_bytes_max(),
         each_max: config.workers_per_person_max(),
     };
     Ok(Arc::new(GroundWorkers::new(setup)))

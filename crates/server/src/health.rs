@@ -51,7 +51,8 @@ pub(crate) async fn readyz(State(door): State<SharedDoor>, _: Caller) -> ApiResu
 pub(crate) async fn metrics(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Response> {
     let disk = door.engine.views().disk_totals(&caller.by).await?;
     let tree_bytes = door.engine.worktrees().noted_bytes().await?;
-    let mut response = Response::new(door.metrics.text(&door, disk, tree_bytes).into());
+    let snapshot_bytes = door.engine.worktrees().snapshot_bytes().await?;
+    let mut response = Response::new(door.metrics.text(&door, disk, tree_bytes, snapshot_bytes).into());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)

@@ -31,8 +31,16 @@ pub(crate) async fn me(State(door): State<SharedDoor>, caller: Caller) -> ApiRes
 }
 
 fn disk_form(disk: DiskView) -> api::DiskUse {
-    let DiskView { words_bytes, words_bytes_max, worktree_bytes, worktree_bytes_max } = disk;
-    api::DiskUse { words_bytes, words_bytes_max, worktree_bytes, worktree_bytes_max }
+    let DiskView { words_bytes, words_bytes_max, worktree_bytes, worktree_bytes_max, .. } = disk;
+    let DiskView { snapshot_bytes, snapshot_bytes_max, .. } = disk;
+    api::DiskUse {
+        words_bytes,
+        words_bytes_max,
+        worktree_bytes,
+        worktree_bytes_max,
+        snapshot_bytes,
+        snapshot_bytes_max,
+    }
 }
 
 fn me_form(MeView { person, org, principal }: MeView, disk: api::DiskUse) -> Me {

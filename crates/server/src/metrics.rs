@@ -44,6 +44,7 @@ struct Gauges {
     words_bytes: Gauge,
     words_bytes_top: Gauge,
     worktree_bytes: Gauge,
+    snapshot_bytes: Gauge,
     commits: Gauge,
     changes: Gauge,
     fenced: Gauge,
@@ -79,6 +80,7 @@ impl Metrics {
             ("disk_words_bytes", "Room that words take on the disk", &now.words_bytes),
             ("disk_words_bytes_top", "The same of the person who has the most", &now.words_bytes_top),
             ("disk_worktree_bytes", "Room that worktrees took when last looked at", &now.worktree_bytes),
+            ("disk_snapshot_bytes", "Room that snapshots took when last counted", &now.snapshot_bytes),
             ("store_commits", "Commits that reached the disk since the start", &now.commits),
             ("store_changes", "Changes in those commits", &now.changes),
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
@@ -99,7 +101,13 @@ impl Metrics {
     }
 
     /// All figures, as text.
-    pub(crate) fn text(&self, door: &HttpDoor, disk: DiskTotals, tree_bytes: u64) -> String {
+    pub(crate) fn text(
+        &self,
+        door: &HttpDoor,
+        disk: DiskTotals,
+        tree_bytes: u64,
+        snapshot_bytes: u64,
+    ) -> String {
         let store = door.engine.gauges();
         self.now.memory.set(resident_bytes());
         self.now.kept.set(small(door.engine.kept() as u64));
@@ -115,6 +123,7 @@ impl Metrics {
         self.now.words_bytes.set(small(disk.words_bytes));
         self.now.words_bytes_top.set(small(disk.words_bytes_top));
         self.now.worktree_bytes.set(small(tree_bytes));
+        self.now.snapshot_bytes.set(small(snapshot_bytes));
         self.now.commits.set(small(store.commits));
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));

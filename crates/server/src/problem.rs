@@ -219,7 +219,9 @@ impl From<ScopeError> for ApiError {
             ScopeError::ScopeChanging => Code::ScopeChanging,
             ScopeError::InWorktree => Code::InWorktree,
             ScopeError::WorktreeTrouble { .. } => Code::WorktreeTrouble,
-            ScopeError::TooManyTreeBytes { .. } => Code::TooMuchOnDisk,
+            ScopeError::TooManyTreeBytes { .. } | ScopeError::TooManySnapshotBytes { .. } => {
+                Code::TooMuchOnDisk
+            }
         };
         Self::new(code, refused.to_string())
     }
@@ -345,6 +347,7 @@ mod tests {
             (409, ScopeError::ScopeChanging.into()),
             (409, ScopeError::InWorktree.into()),
             (429, ScopeError::TooManyTreeBytes { used: 1, limit: 1 }.into()),
+            (429, ScopeError::TooManySnapshotBytes { used: 1, limit: 1 }.into()),
             (409, ScopeError::WorktreeTrouble { why: "a script failed".into() }.into()),
             (503, UnavailableError::DiskFull.into()),
             (503, UnavailableError::Unavailable("later".into()).into()),

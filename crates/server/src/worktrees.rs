@@ -25,7 +25,7 @@ const TAKE_BACK_BYTES_MAX: usize = 4 * 1024;
 problems! {
     ListProblems = [Invalid, NotFound, RightMissing];
     RemoveProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, Busy,
-        ScopeChanging, InWorktree, WorktreeTrouble, DiskFull, Unclear];
+        ScopeChanging, InWorktree, WorktreeTrouble, TooMuchOnDisk, DiskFull, Unclear];
     RestoreProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         BoundElsewhere, IdempotencyConflict, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, TooMuchOnDisk,
         DiskFull, Unclear];

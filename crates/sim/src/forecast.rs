@@ -175,6 +175,7 @@ impl Forecast {
             pending_max: dice.weigh(&[(4, 1_000), (1, 4)]),
             words_bytes_per_person_max: u64::MAX,
             worktree_bytes_per_person_max: u64::MAX,
+            snapshot_bytes_per_person_max: u64::MAX,
             verdict_wait: Duration::from_millis(dice.between(50, 5_000)),
             stop_grace_ms: 2_000,
             words_ms_max: dice.weigh(&[(3, 250), (1, 20)]),

@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kernel::{GroundPath, SessionId};
-use processes::wall::{WorktreeRepositories, tree_around};
+use processes::wall::{WorktreeRepositories, own_worktree, tree_around, worktree_root};
 
-use crate::git::{RecordedRepository, WorktreeName, recorded_repositories, recorded_repository};
+use crate::git::{
+    RecordedRepository, WorktreeName, recorded_repositories, recorded_repository, stores_in, was_taken_over,
+};
 use crate::session_trees::own_places;
 
 /// The records of a data directory.
@@ -27,11 +29,11 @@ impl WorktreeRecords {
     /// The directories that whoever works in that one needs besides.
     pub(crate) fn around(&self, directory: &GroundPath, homes: &[PathBuf]) -> BTreeSet<PathBuf> {
         let directory = Path::new(directory.for_holding());
-        match directory.strip_prefix(self.data.join("worktrees")) {
-            Ok(inside) => inside.iter().next().map(|name| self.of_name(Path::new(name))).unwrap_or_default(),
+        match worktree_root(&self.data, directory).as_deref().and_then(Path::file_name) {
+            Some(name) => self.of_name(Path::new(name)),
             // A session's own is its own.
-            Err(_) if directory.starts_with(&self.data) => BTreeSet::new(),
-            Err(_) => {
+            None if directory.starts_with(&self.data) => BTreeSet::new(),
+            None => {
                 BTreeSet::from([tree_around(directory, homes).unwrap_or_else(|| directory.to_path_buf())])
             }
         }
@@ -41,6 +43,37 @@ impl WorktreeRecords {
     pub(crate) fn of_worktree(&self, session: SessionId, name: &str) -> BTreeSet<PathBuf> {
         let name = WorktreeName::of(session, name);
         name.map(|name| self.of_name(Path::new(name.as_str()))).unwrap_or_default()
+    }
+
+    /// The root of the working tree that a session's worktree was made from.
+    pub(crate) fn home_of(&self, session: SessionId, name: &str) -> Option<GroundPath> {
+        let name = WorktreeName::of(session, name).ok()?;
+        self.record(Path::new(name.as_str()))?.home.to_str().map(GroundPath::from)
+    }
+
+    /// The root of the worktree that a directory is in, if it is another session's.
+    pub(crate) fn foreign_root(&self, session: SessionId, directory: &GroundPath) -> Option<PathBuf> {
+        let root = worktree_root(&self.data, Path::new(directory.for_holding()))?;
+        let is_own = own_worktree(session, root.file_name()?.to_str()?).is_some();
+        (!is_own).then_some(root)
+    }
+
+    /// True if what older versions have left of a session in the repository around a directory was taken over. Only names are looked up,
+    /// so of a linked working tree that somebody made by hand this is never known.
+    pub(crate) fn was_taken_over(&self, session: SessionId, directory: &GroundPath) -> bool {
+        let directory = Path::new(directory.for_holding());
+        let common = match worktree_root(&self.data, directory) {
+            Some(root) => self.common_of(&root),
+            None => tree_around(directory, &[]).map(|tree| tree.join(".git")),
+        };
+        let places = own_places(&self.data);
+        common.is_some_and(|common| places.iter().any(|own| was_taken_over(own, &common, session)))
+    }
+
+    /// The stores of snapshots of repositories that are none of these, nor inside of one.
+    pub(crate) fn stores_besides(&self, is_there: impl Fn(&Path) -> bool) -> BTreeSet<PathBuf> {
+        let all = own_places(&self.data).into_iter().flat_map(|own| stores_in(&own));
+        all.filter(|(_, common)| !is_there(common)).map(|(store, _)| store).collect()
     }
 
     /// Those of all worktrees.
@@ -71,7 +104,7 @@ impl WorktreeRecords {
 
 impl WorktreeRepositories for WorktreeRecords {
     fn common_of(&self, root: &Path) -> Option<PathBuf> {
-        let inside = root.strip_prefix(self.data.join("worktrees")).ok()?;
-        Some(self.record(inside)?.common)
+        let root = worktree_root(&self.data, root).filter(|known| known == root)?;
+        Some(self.record(Path::new(root.file_name()?))?.common)
     }
 }

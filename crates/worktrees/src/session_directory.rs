@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use engine::NoGround;
 use kernel::GroundPath;
+use processes::wall::worktree_root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -94,13 +95,8 @@ impl SessionDirectories {
 
     /// The part of the data directory that sessions act in: directories of their own, and worktrees with what is below them.
     fn is_a_sessions(&self, true_name: &Path) -> bool {
-        let Ok(within) = true_name.strip_prefix(&self.data_true) else { return false };
-        let names: Vec<Component<'_>> = within.components().take(3).collect();
-        match names.as_slice() {
-            [place, _] => [Path::new("work"), Path::new("worktrees")].contains(&Path::new(place)),
-            [place, _, _] => Path::new(place) == Path::new("worktrees"),
-            _ => false,
-        }
+        let is_own = true_name.parent() == Some(&self.work_true());
+        is_own || worktree_root(&self.data_true, true_name).is_some()
     }
 
     /// True if nothing above a directory looks like a repository: then nobody has to be asked. Only names are looked up.

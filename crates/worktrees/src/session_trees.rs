@@ -9,12 +9,12 @@ use std::time::Duration;
 use crate::git::{
     BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
     GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome, ProgressSender, RemovedWorktree,
-    RepositoryMove, Snapshot, SnapshotMoment, SnapshotName, UndoError, UndoKind, UndoLook, Undone,
-    WorktreeName, now_ms, plain_files,
+    RepositoryMove, Snapshot, SnapshotMoment, SnapshotName, StoreRoom, StoreShare, UndoError, UndoKind,
+    UndoLook, Undone, WorktreeName, now_ms, plain_files,
 };
 use engine::{
-    EnteredTree, MergeObstacle, MergedTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeMove,
-    TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
+    EnteredTree, MergeObstacle, MergedTree, RemovedTree, Side, SnapshotStoreSeen, TreeChange, TreeChanges,
+    TreeFiles, TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
 use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 
@@ -35,6 +35,11 @@ impl GitTrees {
         Self::open(data, own, GitLimits::default())
     }
 
+    /// The same, with the worktrees of one session.
+    pub(crate) fn open_among(data: &Path, own: &Path, worktrees: &Path) -> Result<Self, TreesError> {
+        Self::open_in(data, own, worktrees.to_path_buf(), GitLimits::default())
+    }
+
     /// With regard to the ignore file of somebody whose home that is.
     pub(crate) fn for_person(self, person: Option<PersonHome>) -> Self {
         Self { git: self.git.for_person(person), ..self }
@@ -51,12 +56,12 @@ impl GitTrees {
     }
 
     fn open(data: &Path, own: &Path, limits: GitLimits) -> Result<Self, TreesError> {
+        Self::open_in(data, own, data.join("worktrees"), limits)
+    }
+
+    fn open_in(data: &Path, own: &Path, worktrees: PathBuf, limits: GitLimits) -> Result<Self, TreesError> {
         let directories = SessionDirectories::of(data);
-        let places = GitDirectories {
-            worktrees: data.join("worktrees"),
-            work: directories.work_true(),
-            own: own.to_path_buf(),
-        };
+        let places = GitDirectories { worktrees, work: directories.work_true(), own: own.to_path_buf() };
         let git = Git::new(Path::new("git"), places, limits).map_err(tree_error)?;
         Ok(Self { git, directories, notes: SeenNotes::at(own) })
     }
@@ -229,6 +234,19 @@ impl GitTrees {
         entered_form(&new.name, entered)
     }
 
+    /// The root of a session's worktree of that name.
+    pub(crate) fn root_of(&self, session: SessionId, name: &str) -> Option<PathBuf> {
+        Some(self.git.root_called(&WorktreeName::of(session, name).ok()?))
+    }
+
+    /// Takes away a worktree that could not be made.
+    pub(crate) async fn discard(&self, session: SessionId, name: &str) {
+        if let Ok(name) = WorktreeName::of(session, name) {
+            // What stays is gone on with by whoever enters or removes it.
+            let _ = self.git.discard_unmade(&name).await;
+        }
+    }
+
     /// The branch of a removed worktree stays where something was committed on it: whoever wants the same name again most
     /// likely wants the same worktree again.
     fn why_not(&self, session: SessionId, name: &str, why: GitError) -> TreesError {
@@ -300,11 +318,26 @@ impl GitTrees {
         self.git.left_in_repositories()
     }
 
+    pub(crate) fn crowded(&self) -> Vec<PathBuf> {
+        self.git.crowded_stores()
+    }
+
     /// Makes the snapshots of the repository around a directory independent of it.
     pub(crate) async fn copy(&self, session: SessionId, directory: GroundPath) -> Result<(), TreesError> {
         let held = self.directories.hold(&directory)?;
+        self.git.clear_away().await.map_err(tree_error)?;
         self.git.take_over(held.path_behind_wall(), session).await.map_err(tree_error)?;
         self.git.clone().in_background().copy(held.path_behind_wall()).await.map_err(tree_error)
+    }
+
+    /// Takes over what older versions have left in the repository around a directory.
+    pub(crate) async fn take_over(
+        &self,
+        session: SessionId,
+        directory: GroundPath,
+    ) -> Result<(), TreesError> {
+        let held = self.directories.hold(&directory)?;
+        self.git.take_over(held.path_behind_wall(), session).await.map_err(tree_error)
     }
 
     /// Looks at every file once the answer is out: what is seen is for the turns to come.
@@ -364,9 +397,11 @@ impl GitTrees {
     ) -> Result<(Snapshot, Snapshot), TreesError> {
         let (before, after) = self.both_sides(directory, session, turn).await?;
         before.zip(after).ok_or_else(|| {
-            let is_tracked = self.git.root_of(directory).is_ok_and(|root| root.is_some());
-            let why = if is_tracked { "nobody remembers how the tree was before it" } else { UNTRACKED };
-            refused(why)
+            if !self.git.root_of(directory).is_ok_and(|root| root.is_some()) {
+                return refused(UNTRACKED);
+            }
+            let forgotten = || "nobody remembers how the tree was before it".to_owned();
+            refused(self.git.why_gone(directory, session, u64::from(turn.0)).unwrap_or_else(forgotten))
         })
     }
 
@@ -506,6 +541,27 @@ impl GitTrees {
         self.git.sweep(age).await.map(|gone| gone.len()).map_err(tree_error)
     }
 
+    /// Words about snapshots of this session that went before their time, if nobody was told yet.
+    pub(crate) fn tell_gone(&self, session: SessionId, directory: &GroundPath) -> Option<String> {
+        let held = self.directories.hold(directory).ok()?;
+        self.git.tell_gone(held.path_behind_wall(), session).ok()?
+    }
+
+    /// The room that the snapshots of these sessions take in a store.
+    pub(crate) async fn share(&self, store: &str, sessions: &[SessionId]) -> Result<StoreShare, TreesError> {
+        self.git.share(store, sessions).await.map_err(tree_error)
+    }
+
+    /// Gives back the room of what has gone.
+    pub(crate) async fn compact(&self, store: &str) -> Result<StoreShare, TreesError> {
+        self.git.compact_called(store).await.map_err(tree_error)
+    }
+
+    /// Lets the oldest of them go.
+    pub(crate) async fn let_go(&self, store: &str, sessions: &[SessionId]) -> Result<StoreShare, TreesError> {
+        self.git.let_go(store, sessions).await.map_err(tree_error)
+    }
+
     pub(crate) async fn files(
         &self,
         directory: GroundPath,
@@ -598,6 +654,25 @@ pub(crate) fn own_places(data: &Path) -> Vec<PathBuf> {
     let git = data.join("git");
     let users = std::fs::read_dir(git.join("users")).into_iter().flatten().flatten();
     std::iter::once(git).chain(users.map(|user| user.path())).collect()
+}
+
+/// The stores of snapshots in all places, as they were last counted, and as whose user each is worked in.
+pub(crate) fn snapshot_stores(
+    data: &Path,
+    whose: impl Fn(&Path) -> String,
+) -> Result<Vec<SnapshotStoreSeen>, TreesError> {
+    let mut stores = Vec::new();
+    for place in
+        own_places(data).into_iter().filter(|place| place.join("snapshots").symlink_metadata().is_ok())
+    {
+        let user = if place == data.join("git") { String::new() } else { whose(&place) };
+        for room in GitTrees::open_at(data, &place)?.git.store_rooms() {
+            let StoreRoom { key, repository, bytes, sessions } = room;
+            let (whose, repository) = (user.clone(), shown(repository));
+            stores.push(SnapshotStoreSeen { whose, key, repository, bytes, sessions });
+        }
+    }
+    Ok(stores)
 }
 
 /// A directory for nobody but whom the other one belongs to.

@@ -42,6 +42,15 @@ pub fn snapshots_left_behind(data: &Path) -> Result<Vec<LeftInRepository>, Trees
     Ok(left)
 }
 
+/// The repositories whose snapshots take more than they may: the oldest have gone, or no more are copied.
+pub fn crowded_snapshots(data: &Path) -> Result<Vec<PathBuf>, TreesError> {
+    let mut crowded = Vec::new();
+    for place in places(data) {
+        crowded.extend(GitTrees::open_waiting(data, &place, WAIT_MAX)?.crowded());
+    }
+    Ok(crowded)
+}
+
 /// Those that have snapshots.
 fn places(data: &Path) -> Vec<PathBuf> {
     own_places(data)

@@ -57,6 +57,10 @@ const OPENERS: &[(&str, &str)] = &[
     ("crates/worktrees/src/session_trees.rs", "the worker's side, and names in our own records"),
     ("crates/worktrees/src/snapshot_backup.rs", "our own snapshots"),
     ("crates/worktrees/src/worker/serve.rs", "the worker's side"),
+    (
+        "crates/worktrees/src/worker/written.rs",
+        "the worker's side: what the kernel has counted for its processes",
+    ),
     ("crates/worktrees/src/worker/workers.rs", "the name of the data directory"),
 ];
 

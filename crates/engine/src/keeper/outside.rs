@@ -136,12 +136,15 @@ impl Keeper {
     /// it was asked for, and not as somebody's who was given the session meanwhile.
     async fn owned(&self) -> Result<OwnedSession, Stop> {
         let walled = self.engine.rights_cache().needs_wall().await?;
-        Ok(OwnedSession { session: self.session, whose: self.owner.to_string(), walled })
+        let whose = self.owner.to_string();
+        Ok(OwnedSession { session: self.session, whose, walled, tree_bytes_left: None })
     }
 
     pub(super) async fn errand_session(&self) -> Result<ErrandSession, Stop> {
+        // What cannot be counted now is counted when it is next wanted.
+        let tree_bytes_left = self.engine.ports().tree_bytes_left(self.session).await.unwrap_or(None);
         Ok(ErrandSession {
-            of: self.owned().await?,
+            of: OwnedSession { tree_bytes_left, ..self.owned().await? },
             scope: self.scope.clone(),
             agent: self.agent(),
             term: self.term,

@@ -40,6 +40,8 @@ pub struct DiskView {
     pub words_bytes_max: u64,
     pub worktree_bytes: u64,
     pub worktree_bytes_max: u64,
+    pub snapshot_bytes: u64,
+    pub snapshot_bytes_max: u64,
 }
 
 impl People {
@@ -58,6 +60,8 @@ impl People {
             words_bytes_max: self.ports.limits.words_bytes_per_person_max,
             worktree_bytes: self.ports.tree_bytes_of(by.org, by.person).await?,
             worktree_bytes_max: self.ports.limits.worktree_bytes_per_person_max,
+            snapshot_bytes: self.ports.snapshot_bytes_of(by.org, by.person).await?,
+            snapshot_bytes_max: self.ports.limits.snapshot_bytes_per_person_max,
         })
     }
 

@@ -1,15 +1,16 @@
 //! Working trees of a test: nothing is stored on a disk, everything takes as long as a test says, and each act is noted.
 
 use engine::{
-    EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges,
-    TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WorkProgress,
+    EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, Side, SnapshotShare,
+    SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, TreesError,
+    UndoPreview, UndoStep, UndoneTurn, WorkProgress,
 };
 use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Everything under `/srv` and every worktree is a tree.
 #[derive(Debug, Default)]
@@ -25,6 +26,12 @@ pub(crate) struct Grove {
     /// When its worktrees were last used.
     pub(crate) used_ms: AtomicU64,
     seen: Mutex<BTreeSet<(SessionId, Turn, bool)>>,
+    /// Snapshots: in which store, whose, when they were taken, and what they take.
+    pub(crate) snapshots: Mutex<Vec<(&'static str, SessionId, Moment, u64)>>,
+    /// Those of whom no more are taken.
+    pub(crate) full: Mutex<BTreeMap<String, String>>,
+    /// Rung when there are more snapshots.
+    pub(crate) grown: Notify,
     here: Mutex<BTreeSet<(SessionId, String)>>,
     removed: Mutex<Vec<RemovedTree>>,
     notes: Mutex<Vec<String>>,
@@ -42,6 +49,16 @@ impl Grove {
         self.notes.lock().unwrap().push(format!("begin {what}"));
         tokio::time::sleep(Duration::from_millis(self.act_ms.load(Ordering::Relaxed))).await;
         self.notes.lock().unwrap().push(what);
+    }
+
+    fn share(&self, store: &str, sessions: &[SessionId]) -> SnapshotShare {
+        let snapshots = self.snapshots.lock().unwrap();
+        let own: Vec<_> = snapshots
+            .iter()
+            .filter(|(key, session, ..)| *key == store && sessions.contains(session))
+            .collect();
+        let bytes = own.iter().map(|(.., bytes)| bytes).sum();
+        SnapshotShare { bytes, oldest: own.iter().map(|(_, _, at, _)| *at).min() }
     }
 
     fn can_see(&self) -> Result<(), TreesError> {
@@ -249,6 +266,46 @@ impl Trees for Grove {
             self.act("sweep".to_owned()).await;
             Ok(0)
         })
+    }
+    fn grown(&self) -> TreeReply<'_, ()> {
+        Box::pin(self.grown.notified())
+    }
+    fn snapshot_stores(&self) -> TreeReply<'_, Result<Vec<SnapshotStoreSeen>, TreesError>> {
+        let mut stores: BTreeMap<&str, SnapshotStoreSeen> = BTreeMap::new();
+        for (key, session, _, bytes) in self.snapshots.lock().unwrap().iter() {
+            let store = stores.entry(key).or_default();
+            store.key = (*key).to_owned();
+            store.bytes += bytes;
+            if !store.sessions.contains(session) {
+                store.sessions.push(*session);
+            }
+        }
+        let stores = stores.into_values().collect();
+        Box::pin(async { Ok(stores) })
+    }
+    fn snapshot_share(
+        &self,
+        store: SnapshotStoreSeen,
+        sessions: Vec<SessionId>,
+    ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        let share = self.share(&store.key, &sessions);
+        Box::pin(async move { Ok(share) })
+    }
+    fn let_snapshots_go(
+        &self,
+        store: SnapshotStoreSeen,
+        sessions: Vec<SessionId>,
+    ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        let oldest = self.share(&store.key, &sessions).oldest.unwrap();
+        let is_gone = |key: &str, session: &SessionId, at: Moment| {
+            key == store.key && sessions.contains(session) && at == oldest
+        };
+        self.snapshots.lock().unwrap().retain(|(key, session, at, _)| !is_gone(key, session, *at));
+        let share = self.share(&store.key, &sessions);
+        Box::pin(async move { Ok(share) })
+    }
+    fn set_full(&self, full: BTreeMap<String, String>) {
+        *self.full.lock().unwrap() = full;
     }
     fn files(
         &self,

@@ -3,13 +3,13 @@
 use crate::puppet::Puppet;
 use crate::scope::enter;
 use crate::vocabulary::{of_type, stories};
-use crate::world::{World, trace};
+use crate::world::{World, conversation, trace};
 use agent::{AgentEvent, Trouble};
 use engine::{
     AccessError, ChoreOutcome, CollectReason, Collecting, Engine, FollowUpdate, Limits, Look, LookResult,
     MergedTree, RemovedTree, ScopeError, Scripts, SessionUpdate, TreeFiles, TreeSeen, WorktreeError,
 };
-use kernel::{Change, Grant, Grantee, MergeHow, Number, Principal, Request, Role, SessionId, To};
+use kernel::{Change, Grant, Grantee, MergeHow, Moment, Number, Principal, Request, Role, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -412,4 +412,46 @@ async fn whoever_has_too_much_in_worktrees_makes_no_more_until_one_goes() {
     assert_eq!(back, Err(full.into()));
     world.remove(second).await.unwrap();
     world.restore(first, Some(&reference)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_too_much_in_snapshots_loses_the_oldest_of_theirs_and_nobody_elses() {
+    let limits = Limits { snapshot_bytes_per_person_max: 1_000, ..Limits::default() };
+    let world = World::with(limits, kernel::Policy::default()).await;
+    let (mine, other) = (world.shop().await, world.left().await);
+    let ana = world.let_in("ana", Role::Member).await;
+    let hers = world.say_as(&ana, conversation("hers"), "hello").await.unwrap().accepted.session;
+    let days = |days: u64| Moment(days * 24 * 60 * 60 * 1_000);
+    // Hers are the oldest of all.
+    *world.grove.snapshots.lock().unwrap() = vec![
+        ("shop", hers, days(1), 400),
+        ("shop", hers, days(2), 300),
+        ("shop", mine, days(3), 300),
+        ("site", other, days(4), 300),
+        ("shop", mine, days(5), 300),
+        ("site", other, days(6), 300),
+    ];
+    let bytes = world.engine.people().disk_use(&world.me).await.unwrap().snapshot_bytes;
+    assert_eq!(bytes, 1_900, "until somebody has looked whose what is, all of a store counts");
+    world.grove.grown.notify_one();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let left: Vec<_> = world.grove.snapshots.lock().unwrap().iter().map(|(_, _, at, _)| at.0).collect();
+    assert_eq!(
+        left,
+        [1, 2, 5, 6].map(|day| days(day).0),
+        "down to three quarters, the oldest first, whichever store"
+    );
+    assert_eq!(world.engine.people().disk_use(&world.me).await.unwrap().snapshot_bytes, 600);
+    assert!(world.grove.full.lock().unwrap().is_empty());
+    // What cannot go stays, and nothing is added to it: neither by turns nor by removing.
+    *world.grove.snapshots.lock().unwrap() = vec![("new", mine, days(9), 2_500)];
+    let refused = world.remove(other).await.unwrap_err();
+    assert_eq!(refused, ScopeError::TooManySnapshotBytes { used: 2_500, limit: 1_000 }.into());
+    assert_eq!(refused.code(), "too_much_on_disk");
+    assert!(refused.to_string().contains("limits.snapshot_bytes_per_person_max"), "{refused}");
+    world.grove.grown.notify_one();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let full = world.grove.full.lock().unwrap().clone();
+    assert_eq!(full.keys().collect::<Vec<_>>(), [&world.me.person.to_string()]);
+    world.remove(other).await.unwrap();
 }

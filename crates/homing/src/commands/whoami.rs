@@ -46,5 +46,6 @@ fn disk_words(disk: &DiskUse) -> String {
         most => format!("{} of {what} (at most {})", size(used), size(most)),
     };
     let words = part(disk.words_bytes, disk.words_bytes_max, "words and outputs");
-    format!("{words}, {}", part(disk.worktree_bytes, disk.worktree_bytes_max, "worktrees"))
+    let trees = part(disk.worktree_bytes, disk.worktree_bytes_max, "worktrees");
+    format!("{words}, {trees}, {}", part(disk.snapshot_bytes, disk.snapshot_bytes_max, "snapshots"))
 }

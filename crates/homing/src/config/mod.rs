@@ -123,8 +123,10 @@ struct Limits {
     body_bytes_max: Size,
     body_bytes_per_person_max: Size,
     workers_per_person_max: u32,
+    worker_written_bytes_max: Size,
     words_bytes_per_person_max: Size,
     worktree_bytes_per_person_max: Size,
+    snapshot_bytes_per_person_max: Size,
     open_max: u32,
     org_open_max: u32,
     awake_max: u32,
@@ -375,6 +377,11 @@ impl Config {
         }
     }
 
+    /// The bytes that one call to a ground worker may write.
+    pub(crate) fn worker_written_bytes_max(&self) -> u64 {
+        bound(self.limits.worker_written_bytes_max)
+    }
+
     /// Processes at once that look at the directories of one person's sessions.
     pub(crate) fn workers_per_person_max(&self) -> usize {
         self.limits.workers_per_person_max as usize
@@ -398,6 +405,7 @@ impl Config {
             pending_max,
             words_bytes_per_person_max: bound(self.limits.words_bytes_per_person_max),
             worktree_bytes_per_person_max: bound(self.limits.worktree_bytes_per_person_max),
+            snapshot_bytes_per_person_max: bound(self.limits.snapshot_bytes_per_person_max),
             verdict_wait: Duration::from_millis(self.limits.verdict_wait.0),
             stop_grace_ms: self.limits.stop_grace.0,
             words_ms_max: self.limits.words_wait.0,

@@ -212,3 +212,94 @@ pub(crate) fn memory_kb(pid: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
+
+/// Names of the worktrees that a process sees, in whichever layout.
+fn trees_seen_by(pid: u32, data: &Path) -> Vec<String> {
+    let within = format!("/proc/{pid}/root{}", data.join("worktrees").display());
+    let (mut found, mut left) = (Vec::new(), vec![(PathBuf::from(within), 0)]);
+    while let Some((place, depth)) = left.pop() {
+        for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+            if depth < 2 {
+                left.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_worker_sees_the_worktrees_of_its_session_and_no_other() {
+    let yard = Yard::new();
+    let (http, data) = (yard.homing.http(), yard.homing.data());
+    let enter = |session: &str, name: &str| {
+        let wish = serde_json::json!({ "enter": { "name": name } });
+        http.post(&format!("/api/v1/sessions/{session}/scope"), &wish).expect(200);
+        let entered = crate::yard::until(&yard.homing, session, |now| now["epoch"] == 1);
+        PathBuf::from(crate::text(&entered, "directory"))
+    };
+    enter(&yard.session, "blue");
+    let place = yard.homing.root().join("other");
+    crate::yard::repository(&place);
+    let said = http.send(&serde_json::json!({ "new": { "directory": place } }), "hello");
+    http.until_final(&crate::text(&said, "id"));
+    let other = crate::text(&said, "session");
+    let red = enter(&other, "red");
+    // What is entered later is seen neither.
+    let seen = |session: &str, own: &str| {
+        eventually("its worker is there", || {
+            http.get(&format!("/api/v1/sessions/{session}/files")).expect(200);
+            let all = leftovers(&data, &[yard.homing.pid()]);
+            let workers = all.into_iter().filter(|process| process.arguments.ends_with(" ground"));
+            let mut seen = workers.map(|worker| trees_seen_by(worker.pid, &data));
+            seen.find(|names| names.iter().any(|name| name.starts_with(own)))
+        })
+    };
+    for (session, own, foreign) in [(&yard.session, "blue-", "red-"), (&other, "red-", "blue-")] {
+        let names = seen(session, own);
+        assert!(!names.iter().any(|name| name.starts_with(foreign)), "{names:?}");
+    }
+    // A fork is made from another session's worktree, which its worker sees for that.
+    fs::write(red.join("work.txt"), "work").unwrap();
+    let said = http.send(&serde_json::json!({ "session": other }), "!run echo more >> work.txt");
+    http.until_final(&crate::text(&said, "id"));
+    let fork = http.post(&format!("/api/v1/sessions/{other}/fork"), &serde_json::json!({})).expect(201);
+    let fork = crate::text(&fork, "id");
+    let forked = crate::yard::until(&yard.homing, &fork, |now| now["worktree"].is_object());
+    let forked = PathBuf::from(crate::text(&forked, "directory"));
+    assert_eq!(fs::read_to_string(forked.join("work.txt")).unwrap(), "workmore\n");
+    assert_ne!(forked, red);
+}
+
+#[test]
+fn behind_a_wall_that_lists_a_worker_sees_the_snapshots_of_its_own_repository_alone() {
+    let yard = Yard::of(crate::setup().config("[wall]\nlayout = \"list\"\n"));
+    let (http, data) = (yard.homing.http(), yard.homing.data());
+    let place = yard.homing.root().join("other");
+    crate::yard::repository(&place);
+    let said = http.send(&serde_json::json!({ "new": { "directory": place } }), "!run echo new > new.txt");
+    http.until_final(&crate::text(&said, "id"));
+    let other = crate::text(&said, "session");
+    let stores = data.join("git/snapshots");
+    assert_eq!(fs::read_dir(&stores).unwrap().count(), 2);
+    for (session, place) in [(&yard.session, &yard.place), (&other, &place.canonicalize().unwrap())] {
+        eventually("its worker sees one store", || {
+            http.get(&format!("/api/v1/sessions/{session}/files")).expect(200);
+            let all = leftovers(&data, &[yard.homing.pid()]);
+            let workers = all.into_iter().filter(|process| process.arguments.ends_with(" ground"));
+            let mut seen = workers.map(|worker| {
+                let within = format!("/proc/{}/root{}", worker.pid, stores.display());
+                let entries = fs::read_dir(within).into_iter().flatten().flatten();
+                let of = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("of")).ok();
+                entries.filter_map(of).collect::<Vec<_>>()
+            });
+            let own = place.join(".git").display().to_string();
+            // One that was started before the other repository had any goes with its next call.
+            seen.find(|seen| seen.len() == 1 && seen[0].starts_with(&own))
+        });
+    }
+    // Whatever is done in either goes on as before.
+    yard.ask("!run echo changed > kept.txt");
+    let changes = http.get(&format!("/api/v1/sessions/{}/changes?turn=2", yard.session)).expect(200);
+    assert_eq!(changes["files"][0]["path"], "kept.txt", "{changes}");
+}

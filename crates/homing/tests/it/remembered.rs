@@ -152,3 +152,30 @@ fn doctor_names_what_older_versions_left_and_cannot_be_taken_over() {
     assert_eq!(check["state"], "warn", "{check}");
     assert!(check["detail"].as_str().unwrap().contains(&reference), "{check}");
 }
+
+#[test]
+fn sessions_in_which_nothing_happens_have_theirs_taken_over_and_those_nobody_knows_are_named() {
+    let yard = Yard::of(crate::setup().config("[worktrees]\nevery = \"1s\"\n"));
+    yard.ask("!run echo changed > kept.txt");
+    until_copied(&yard);
+    let (ours, before) = (store(&yard), references(&yard));
+    // As older versions have left it: on refs of the repository, and nothing else of ours.
+    yard.git(&["fetch", "-q", ours.to_str().unwrap(), "refs/homing/*:refs/homing/*"]);
+    let mut unknown = yard.session.clone();
+    let last = if unknown.pop() == Some('0') { '1' } else { '0' };
+    unknown.push(last);
+    yard.git(&["update-ref", &format!("refs/homing/{unknown}/1/before"), "HEAD"]);
+    fs::rename(yard.homing.data().join("git/shadows"), yard.homing.root().join("shadows")).unwrap();
+    fs::rename(&ours, yard.homing.root().join("store")).unwrap();
+    let left =
+        |session: &str| yard.git(&["for-each-ref", "--format=%(refname)", &format!("refs/homing/{session}")]);
+    eventually("they are taken over", || left(&yard.session).is_empty().then_some(()));
+    assert_eq!(references(&yard), before);
+    assert!(!left(&unknown).is_empty(), "whose they are, nobody knows");
+    eventually("doctor names them", || {
+        let found = yard.homing.run(&["doctor", "--json"]).json(0);
+        let checks = found["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["check"] == "snapshots").unwrap();
+        check["detail"].as_str().unwrap().contains(&unknown).then_some(())
+    });
+}

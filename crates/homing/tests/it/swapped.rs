@@ -180,8 +180,9 @@ fn no_worktree_is_made_of_what_a_swapped_directory_leads_to() {
     lure.yard.homing.run(&["scope", "exit"]).expect(0);
     fs::write(shed.join(".worktreeinclude"), "*.ignored\n").unwrap();
     fs::write(shed.join("secret.ignored"), CANARY).unwrap();
-    let worktrees = lure.yard.homing.data().join("worktrees");
-    let (here, branches) = (names_in(&worktrees), lure.yard.git(&["branch", "-a"]));
+    let worktrees = lure.yard.homing.data().join("worktrees/of");
+    let trees = || names_in(&worktrees).into_iter().flat_map(|of| names_in(&of)).collect::<Vec<_>>();
+    let (here, branches) = (trees(), lure.yard.git(&["branch", "-a"]));
     for (times, name, target) in [(1, "loot", &lure.foreign), (2, "booty", &shed)] {
         let before = all_of(target);
         lure.swap(target);
@@ -190,14 +191,11 @@ fn no_worktree_is_made_of_what_a_swapped_directory_leads_to() {
         lure.has_failed(times);
         lure.stays_where_it_was();
         assert_eq!(all_of(target), before, "{}", target.display());
-        assert_eq!(
-            (names_in(&worktrees), lure.yard.git(&["branch", "-a"])),
-            (here.clone(), branches.clone())
-        );
+        assert_eq!((trees(), lure.yard.git(&["branch", "-a"])), (here.clone(), branches.clone()));
         lure.mend();
     }
     lure.post("scope", &json!({ "enter": { "name": "own" } })).expect(200);
-    eventually("it is in a worktree", || (names_in(&worktrees).len() > here.len()).then_some(()));
+    eventually("it is in a worktree", || (trees().len() > here.len()).then_some(()));
 }
 
 #[test]
@@ -212,10 +210,8 @@ fn a_fork_is_not_made_where_a_swapped_directory_leads_to() {
     assert!(!answered.text().contains(CANARY), "{}", answered.text());
     assert_eq!(crate::sessions(&lure.yard.homing, &["--all"]).len(), sessions);
     assert_eq!(all_of(&lure.foreign), before);
-    assert!(
-        !lure.yard.homing.data().join("worktrees").exists()
-            || names_in(&lure.yard.homing.data().join("worktrees")).is_empty()
-    );
+    let worktrees = lure.yard.homing.data().join("worktrees/of");
+    assert!(!worktrees.exists() || names_in(&worktrees).iter().all(|of| names_in(of).is_empty()));
 }
 
 #[test]

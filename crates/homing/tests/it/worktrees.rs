@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -413,4 +414,38 @@ fn whoever_looks_sees_how_far_an_entering_is_while_git_writes_the_files() {
     yard.until(|session| session["progress"]["bytes"].as_u64() > shown["bytes"].as_u64());
     fs::write(&open, "").unwrap();
     assert_eq!(yard.until_epoch(1).get("progress"), None);
+}
+
+#[test]
+fn a_worktree_that_takes_more_than_is_left_is_not_made_and_leaves_nothing() {
+    let limits = "[limits]\nworktree_bytes_per_person_max = \"16MiB\"\n";
+    let yard = Yard::of(Setup::new(crate::EXE).config(limits));
+    let mut large = fs::File::create(yard.place.join("large")).unwrap();
+    // Of zeros git makes a hole, which takes no room.
+    io::copy(&mut io::repeat(b'x').take(256 << 20), &mut large).unwrap();
+    yard.git(&["add", "large"]);
+    yard.git(&["commit", "-q", "-m", "large"]);
+    let branches = yard.git(&["branch", "-a"]);
+    yard.change(&json!({ "enter": { "name": "blue" } }));
+    eventually("it is told", || {
+        let facts = yard.facts();
+        let mut told = facts.iter().filter(|fact| fact["type"] == "notice").map(|fact| text(fact, "text"));
+        told.any(|text| text.contains("limits.worktree_bytes_per_person_max")).then_some(())
+    });
+    assert_eq!(yard.git(&["branch", "-a"]), branches);
+    assert!(
+        !yard.place.join(".git/worktrees").exists()
+            || names_below(&yard.place.join(".git/worktrees")).is_empty()
+    );
+    let of = yard.homing.data().join("worktrees/of");
+    let left: Vec<_> = names_below(&of).into_iter().flat_map(|session| names_below(&session)).collect();
+    assert!(left.iter().all(|path| path.ends_with(".trash") && names_below(path).is_empty()), "{left:?}");
+    // With less in it, it can be made, under the same name.
+    yard.git(&["rm", "-q", "large"]);
+    yard.git(&["commit", "-q", "-m", "small"]);
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+}
+
+fn names_below(place: &Path) -> Vec<PathBuf> {
+    fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

@@ -134,11 +134,9 @@ impl DataDirectory {
 
     /// The root of the worktree that a directory is in, if it is one of that session's.
     pub(crate) fn worktree(&self, session: SessionId, directory: &Path) -> Option<PathBuf> {
-        let all = self.path.join("worktrees");
-        let first = directory.strip_prefix(&all).ok()?.components().next()?;
-        let name = first.as_os_str().to_str()?;
-        own_worktree(session, name)?;
-        Some(all.join(name))
+        let root = worktree_root(&self.path, directory)?;
+        own_worktree(session, root.file_name()?.to_str()?)?;
+        Some(root)
     }
 
     /// Where an agent finds what it needs to call back.
@@ -160,6 +158,52 @@ pub fn worktree_suffix(session: SessionId) -> String {
 /// The session's own name for the worktree in a directory of that name, if it is one of its own.
 pub fn own_worktree(session: SessionId, directory_name: &str) -> Option<&str> {
     directory_name.strip_suffix(&worktree_suffix(session)).filter(|name| !name.is_empty())
+}
+
+/// In the directory of worktrees: a directory for those of each session. It is no name that a worktree has.
+const BY_SESSION: &str = "of";
+
+/// The directory of a session's worktrees, which nobody sees but its own agent and worker. A session that still has one in the
+/// directory of all, where older versions made them, has all of its own there until that one is gone.
+pub fn worktrees_of(data: &Path, session: SessionId) -> PathBuf {
+    let all = data.join("worktrees");
+    let names = std::fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut older =
+        names.filter(|name| name.to_str().is_some_and(|name| own_worktree(session, name).is_some()));
+    match older.next() {
+        Some(_) => all,
+        None => all.join(BY_SESSION).join(worktree_suffix(session).trim_start_matches('-')),
+    }
+}
+
+/// The root of the worktree of ours that a directory is in, by its name.
+pub fn worktree_root(data: &Path, directory: &Path) -> Option<PathBuf> {
+    let all = data.join("worktrees");
+    let mut names = directory.strip_prefix(&all).ok()?.iter();
+    match names.next()? {
+        first if first == BY_SESSION => Some(all.join(first).join(names.next()?).join(names.next()?)),
+        name => Some(all.join(name)),
+    }
+}
+
+/// The parts that a worker has besides those of its session.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GroundParts<'a> {
+    /// The directories that it is asked about, where a wall lists what is there.
+    pub grounds: &'a [PathBuf],
+    /// Worktrees of other sessions that its call names.
+    pub besides: &'a [PathBuf],
+    /// The parts of its user's own files that it has nothing to do with.
+    pub hidden: &'a [PathBuf],
+}
+
+/// Where the parts of the data directory are that a worker has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroundPlaces {
+    /// Our own files of git, of its user.
+    pub own: PathBuf,
+    /// The worktrees of its session.
+    pub worktrees: PathBuf,
 }
 
 /// The wall of one start, as it travels to the supervisor.
@@ -272,45 +316,69 @@ impl Wall {
         self.listing(of, around, &grounds, (given, ListedAccess::Write))
     }
 
-    /// The wall around whatever of ours works on a session's ground, and where behind it our own files of git are. It sees
-    /// what the session's agent sees, our worktrees, and those files; of what is listed, the directories that it is asked about.
+    /// The wall around whatever of ours works on a session's ground, and where behind it our own files are. It sees what the
+    /// session's agent sees, the session's worktrees, and those files; of what is listed, the directories that it is asked about, and
+    /// of the data directory those besides that its call names.
     pub fn around_ground(
         &self,
         of: &WalledSession<'_>,
         locks: &Path,
-        grounds: &[PathBuf],
-    ) -> Result<(PathBuf, SessionWall), ProcessError> {
+        parts: &GroundParts<'_>,
+    ) -> Result<(GroundPlaces, SessionWall), ProcessError> {
         self.refuse_unmapped(of)?;
         let no_data = || ProcessError::refused("there is no data directory");
         let data = self.data.as_ref().ok_or_else(no_data)?;
         let os_user = self.os_user(of).cloned();
-        let (worktrees, all) = (data.path.join("worktrees"), data.path.join("git"));
+        let (all_trees, all) = (data.path.join("worktrees"), data.path.join("git"));
         let own = match &os_user {
             Some(os_user) => all.join("users").join(&os_user.user),
             None => all,
         };
         own_directory(&data.within(&own), os_user.as_ref())?;
-        for path in [worktrees.as_path(), locks] {
+        let by_session = all_trees.join(BY_SESSION);
+        for path in [all_trees.as_path(), by_session.as_path(), locks] {
             own_directory(&data.within(path), None)?;
         }
-        if !self.people.is_empty() {
+        let worktrees = worktrees_of(&data.path, of.session);
+        let mut hide = self.hidden(of, &own, locks);
+        if worktrees != all_trees {
+            own_directory(&data.within(&worktrees), os_user.as_ref())?;
+        } else {
+            // Of the others, those that are in the same old place are still seen.
+            hide.push(HiddenPath { path: by_session, held: None });
+        }
+        if worktrees == all_trees && !self.people.is_empty() {
             // Each user makes worktrees there, and neither lists nor removes those of others. Nobody comes here who does not
             // work behind such a wall.
             let mode = Permissions::from_mode(0o1733);
             std::fs::set_permissions(data.within(&worktrees), mode)
                 .map_err(|why| unreadable(&worktrees, &why))?;
         }
-        let keep = vec![own.clone(), worktrees, data.work(of.session)];
-        let around = self.keeping(of, self.hidden(of, &own, locks), keep, os_user)?;
+        let mut keep = vec![own.clone(), worktrees.clone(), data.work(of.session)];
+        keep.extend(parts.besides.iter().filter(|path| path.starts_with(&all_trees)).cloned());
+        let own_hidden = parts.hidden.iter().filter(|path| path.starts_with(&own)).cloned();
+        hide.extend(own_hidden.map(|path| HiddenPath { path, held: None }));
+        let around = self.keeping(of, hide, keep, os_user)?;
         // Its own ignore file counts.
         let home = self.os_user(of).map_or(&self.home, |os_user| &os_user.home);
-        let around = self.listing(of, around, grounds, (home, ListedAccess::Read))?;
-        Ok((own, around))
+        let around = self.listing(of, around, parts.grounds, (home, ListedAccess::Read))?;
+        Ok((GroundPlaces { own, worktrees }, around))
+    }
+
+    /// True if something is there for all sessions, where a wall lists.
+    pub fn lists_for_all(&self, path: &Path) -> bool {
+        self.listed.paths.iter().any(|listed| path.starts_with(listed.name()))
     }
 
     /// The ids of those whose sessions have an operating system's user of their own, and an empty one for all others.
     pub fn os_users(&self) -> Vec<String> {
         std::iter::once(String::new()).chain(self.people.keys().cloned()).collect()
+    }
+
+    /// The id of somebody whose sessions run as the operating system's user of that name; an empty one if that is nobody's but ours.
+    pub fn whose_user(&self, user: &std::ffi::OsStr) -> String {
+        let of = |(person, known): (&String, &OsUser)| (known.user.as_str() == user).then(|| person.clone());
+        self.people.iter().find_map(of).unwrap_or_default()
     }
 
     /// Everything that is hidden from a session with that home.
@@ -563,6 +631,32 @@ mod tests {
             let why = around(&hidden).unwrap_err();
             assert!(why.to_string().contains("hidden from agents"), "{}: {why:?}", hidden.display());
         }
+    }
+
+    #[test]
+    fn a_worker_keeps_the_worktrees_of_its_session_and_those_that_its_call_names() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDirectory::of(place.path()).unwrap();
+        let wall = Wall { data: Some(data.clone()), ..Wall::default() };
+        let (mine, other) = (SessionId::from_bits(1), SessionId::from_bits(2));
+        let (all, locks, root) =
+            (data.path.join("worktrees"), data.path.join("attempts"), GroundPath::from("/"));
+        let keeps = |besides: &[PathBuf]| {
+            let (places, around) = wall
+                .around_ground(&session_in(&root), &locks, &GroundParts { besides, ..GroundParts::default() })
+                .unwrap();
+            let trees: Vec<_> = around.keep.into_iter().filter(|kept| kept.starts_with(&all)).collect();
+            let hidden = around.hide.iter().any(|hidden| hidden.path == all.join("of"));
+            (places.worktrees, trees, hidden)
+        };
+        let own = worktrees_of(&data.path, mine);
+        assert_eq!(keeps(&[]), (own.clone(), vec![own.clone()], false));
+        let named = worktrees_of(&data.path, other).join("blue");
+        let elsewhere = data.path.join("token");
+        assert_eq!(keeps(&[named.clone(), elsewhere]).1, [own, named], "nothing else of the data directory");
+        // One from before is where it was; those that are apart by now are not seen with it.
+        std::fs::create_dir(all.join(format!("red{}", worktree_suffix(mine)))).unwrap();
+        assert_eq!(keeps(&[]), (all.clone(), vec![all.clone()], true));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{Git, blocking, make_private};
 
 /// The parts of a store in the order in which they are copied. The list of what is whole comes first of all: it must not name more than
 /// there is.
-const PARTS: &[&str] = &[COPIED, "taken-over", "refs", "shallow", "config", "HEAD", "objects", "of"];
+const PARTS: &[&str] = &[COPIED, "taken-over", "gone", "refs", "shallow", "config", "HEAD", "objects", "of"];
 /// The records of removed worktrees, without which nobody knows what their snapshots are.
 const REMOVED: &str = "removed";
 

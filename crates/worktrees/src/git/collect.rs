@@ -9,13 +9,11 @@ use std::time::{Duration, SystemTime};
 use kernel::SessionId;
 
 use super::error::GitError;
-use super::list::{WorktreeStatus, size_of};
+use super::list::WorktreeStatus;
 use super::names::{SnapshotMoment, SnapshotName, WorktreeName};
-use super::store::SnapshotStore;
-use super::{Git, blocking, now_ms};
-
-/// The beginning of the last part of the refs of removed worktrees.
-const REMOVED: &str = SnapshotMoment::Removed.word();
+use super::room::{GoneReason, is_of_removed};
+use super::store::{HiddenReference, SnapshotStore};
+use super::{Git, now_ms};
 
 /// Snapshots that are younger stay, whatever room they take.
 const LAST_DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -105,8 +103,7 @@ impl Git {
 
     /// Where a repository's snapshots take more room than they may, the older half of them goes. Those of the last day stay.
     async fn crowded_out(&self, store: &SnapshotStore) -> Result<Option<SystemTime>, GitError> {
-        let objects = store.dir.join("objects");
-        if blocking(move || Ok(size_of(&objects))).await? <= self.bounds.store_bytes_max {
+        if self.note_size(store).await? <= self.bounds.store_bytes_max {
             return Ok(None);
         }
         let mut written: Vec<SystemTime> =
@@ -116,26 +113,31 @@ impl Git {
         Ok(written.get(written.len() / 2).map(|middle| yesterday.min(*middle)))
     }
 
-    /// Deletes hidden refs that are too old, and gives back the room of what they alone held.
+    /// Deletes hidden refs that are too old, and gives back the room of what they alone held. Where they go before their time,
+    /// the sessions are told.
     async fn expire(&self, store: &SnapshotStore, age: Duration) -> Result<Vec<Collected>, GitError> {
         let before = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-        let before = before.max(self.crowded_out(store).await?.unwrap_or(before));
+        let crowded = self.crowded_out(store).await?.unwrap_or(before);
         let mut expired = Vec::new();
         {
             let _hidden = self.hold_hidden(store).await?;
-            for reference in store.all() {
-                let is_removed =
-                    reference.name.rsplit('/').next().is_some_and(|last| last.starts_with(REMOVED));
-                let is_old = store.written(&reference).is_some_and(|written| written <= before);
-                if is_old && !is_removed {
-                    store.unpoint(&reference)?;
-                    let (repository, reference) = (store.common.clone(), reference.name);
-                    expired.push(Collected::Snapshot { repository, reference });
-                }
+            let written = |each: &HiddenReference| store.written(each);
+            let is_due = |each: &HiddenReference, until: SystemTime| {
+                written(each).is_some_and(|written| written <= until) && !is_of_removed(&each.name)
+            };
+            let (old, others): (Vec<_>, Vec<_>) =
+                store.all().into_iter().partition(|each| is_due(each, before));
+            let early: Vec<_> = others.into_iter().filter(|each| is_due(each, crowded)).collect();
+            store.note_gone(&early, GoneReason::Repository)?;
+            for reference in old.into_iter().chain(early) {
+                store.unpoint(&reference)?;
+                let (repository, reference) = (store.common.clone(), reference.name);
+                expired.push(Collected::Snapshot { repository, reference });
             }
         }
         if !expired.is_empty() {
             self.compact(store).await?;
+            self.note_size(store).await?;
         }
         Ok(expired)
     }

@@ -76,8 +76,11 @@ impl Git {
         clear_unfinished(&store.dir.join("objects/pack"));
         let copied = store.copied();
         let wanted: Vec<_> = store.all().into_iter().filter(|each| !copied.has(&each.commit)).collect();
-        if wanted.is_empty() || !self.has_room(store, copied.is_empty()).await? {
+        if wanted.is_empty() {
             return Ok(());
+        }
+        if !self.has_room(store, copied.is_empty()).await? {
+            return self.note_size(store).await.map(drop);
         }
         let (tries, count) = (store.dir.join(TRIES), store.tries());
         write_note(&tries, (count + 1).to_string().as_bytes())?;
@@ -89,6 +92,7 @@ impl Git {
         if count_packs(store) > PACKS_MAX {
             self.alone(store, "repack").words(["--geometric=2", "-d", "-q"]).out().await?;
         }
+        self.note_size(store).await?;
         fs::remove_file(&tries).map_err(GitError::disk(&tries))
     }
 

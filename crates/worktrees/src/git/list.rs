@@ -220,7 +220,7 @@ fn touched_ms(of: &Repository) -> u64 {
 }
 
 /// The size of a directory on the disk. Links are not followed; what cannot be read counts nothing.
-pub(super) fn size_of(root: &Path) -> u64 {
+pub(crate) fn size_of(root: &Path) -> u64 {
     let mut bytes = 0;
     let mut left = vec![root.to_path_buf()];
     while let Some(path) = left.pop() {

@@ -3,7 +3,7 @@
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
 //! snapshots are in) with `objects` (commits, written by ourselves), then what is done with it: `enter` with `again` and `lfs`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
-//! `unversioned` and `stamps`, `restore` with `bring`, `merge` with `merge_files`, `list`, `files`, `collect`, `backup`. `running` knows which runs of git live, `stuck`
+//! `unversioned` and `stamps`, `restore` with `bring`, `merge` with `merge_files`, `list`, `files`, `collect`, `room`, `backup`. `running` knows which runs of git live, `stuck`
 //! which wait in vain, `progress` says how far they are, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
 //!
@@ -38,6 +38,7 @@ mod remove;
 mod repo_moves;
 mod repository;
 mod restore;
+mod room;
 mod run;
 mod running;
 mod shadow;
@@ -62,6 +63,7 @@ pub use error::{GitError, MergeError, UndoError};
 pub use files::{FileList, plain_files};
 pub use global_ignore::PersonHome;
 pub use list::WorktreeStatus;
+pub(crate) use list::size_of;
 pub use merge::Merged;
 pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub(crate) use progress::ProgressSender;
@@ -70,9 +72,12 @@ pub(crate) use record::{RecordedRepository, recorded_repositories, recorded_repo
 pub use remove::Removal;
 pub use repo_moves::RepositoryMove;
 pub(crate) use repository::read_own;
+pub use room::{GoneReason, StoreRoom, StoreShare};
 pub(crate) use shadow::write_note;
 pub use snapshot::Snapshot;
+pub(crate) use store::stores_in;
 pub use take_over::LeftInRepository;
+pub(crate) use take_over::was_taken_over;
 pub use undo::{UndoKind, UndoLook, Undone};
 pub use unseen::{UnseenPart, UnseenReason};
 

@@ -96,6 +96,11 @@ impl Git {
         self.places.worktrees.join(name.as_str())
     }
 
+    /// The root that a worktree of that name has, or would have.
+    pub fn root_called(&self, name: &WorktreeName) -> PathBuf {
+        self.worktree(name)
+    }
+
     /// The root of the working tree that a worktree of ours was made from.
     pub fn home_of(&self, name: &WorktreeName) -> Result<Option<PathBuf>, GitError> {
         Ok(self.record(name)?.map(|record| record.home))

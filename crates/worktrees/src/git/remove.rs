@@ -220,6 +220,38 @@ impl Git {
         while_it_works(blocking(move || remove_tree(&path)), &self.runner.progress).await
     }
 
+    /// Takes away a worktree that is not made yet, because it cannot be. One that is there stays.
+    pub async fn discard_unmade(&self, name: &WorktreeName) -> Result<(), GitError> {
+        let Some(record) = self.record(name)? else { return Ok(()) };
+        let (root, admin) = (self.worktree(name), record.admin());
+        let _repository = self.hold(&record.common, &record.common).await?;
+        let _root = self.hold(&root, &record.common).await?;
+        let Some(record) = self.record(name)? else { return Ok(()) };
+        if record.state != RecordState::Making || record.again.is_some() {
+            return Ok(());
+        }
+        let trash = self.places.worktrees.join(TRASH).join(name.as_str());
+        if fs::symlink_metadata(&root).is_ok() {
+            make_private(&self.places.worktrees.join(TRASH))?;
+            fs::rename(&root, &trash).map_err(GitError::disk(&root))?;
+        }
+        self.step()?;
+        if is_admin_of(&admin, &root) {
+            remove_tree(&admin)?;
+        }
+        self.step()?;
+        self.remove_branch(&record).await?;
+        remove_tree(&self.shadow_dir(&root))?;
+        self.remove_later(trash).await?;
+        self.step()?;
+        self.forget_record(name)
+    }
+
+    /// Deletes what a kill has left to be deleted among these worktrees.
+    pub async fn clear_away(&self) -> Result<(), GitError> {
+        self.empty_trash().await
+    }
+
     /// Deletes what a kill has left to be deleted. Worktrees that are being removed are not among it.
     pub(super) async fn empty_trash(&self) -> Result<(), GitError> {
         let trash = self.places.worktrees.join(TRASH);

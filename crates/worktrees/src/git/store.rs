@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use super::error::GitError;
 use super::names::{HIDDEN, check_hidden, is_object_id};
-use super::repository::{Repository, bytes_path, open_plain};
+use super::repository::{Repository, bytes_path, open_plain, read_own};
 use super::run::GitCall;
 use super::shadow::{config_of, key, remove_tree, write_note, write_whole};
 use super::{Git, make_private};
@@ -174,6 +174,16 @@ impl SnapshotStore {
         let lines: String = known.union(&now).flat_map(|id| [id.as_str(), "\n"]).collect();
         write_whole(&ours, lines.as_bytes())
     }
+}
+
+/// The stores in a place, with the common directory of the repository that each is of.
+pub(crate) fn stores_in(own: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let entries = fs::read_dir(own.join("snapshots")).into_iter().flatten().flatten();
+    let store = |entry: fs::DirEntry| {
+        let about = read_own(&entry.path().join("of")).ok()?;
+        Some((entry.path(), bytes_path(about.split(|byte| *byte == 0).next()?)))
+    };
+    entries.filter_map(store).collect()
 }
 
 /// One repository has one format at a time.

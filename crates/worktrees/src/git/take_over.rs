@@ -5,6 +5,7 @@
 //! snapshot is in both places, and the next time goes on. One that is not whole stays where it is; the list of those is a file in the
 //! store, for whoever looks after this machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -14,14 +15,16 @@ use kernel::SessionId;
 
 use super::copy::COPIED;
 use super::error::GitError;
-use super::names::{HIDDEN, check_hidden, is_object_id};
+use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
 use super::repository::{Repository, open_plain};
-use super::shadow::{ShadowRepository, write_whole};
+use super::shadow::{ShadowRepository, key, write_whole};
 use super::store::{HiddenReference, SnapshotStore};
 use super::{Git, make_private};
 
 /// In a store: a file for each session that was taken over, with the refs that could not be.
 const TAKEN_OVER: &str = "taken-over";
+/// In a store: the sessions that had something in the repository besides those that were taken over.
+const OTHERS: &str = "not-taken-over";
 /// Refs that are taken over at once. More are taken over by the next call.
 const AT_ONCE_MAX: usize = 2_000;
 /// A larger file of packed refs is not read further.
@@ -62,7 +65,22 @@ impl Git {
             }
         }
         make_private(&store.dir.join(TAKEN_OVER))?;
-        write_whole(&note, left.join("\n").as_bytes())
+        write_whole(&note, left.join("\n").as_bytes())?;
+        self.note_others(&repository, &store).await
+    }
+
+    /// Writes down which sessions have something there that nobody has taken over yet: somebody asks each of them, and those that nobody
+    /// knows are named to whoever looks after this machine.
+    async fn note_others(&self, repository: &Repository, store: &SnapshotStore) -> Result<(), GitError> {
+        let others = match may_have(repository, HIDDEN) {
+            true => self.old_snapshots(&self.shadow(repository)?, HIDDEN).await?,
+            false => Vec::new(),
+        };
+        let sessions = others.iter().filter_map(|old| SnapshotName::session_in(&old.reference.name));
+        let is_left = |session: &SessionId| !store.dir.join(TAKEN_OVER).join(session.to_string()).exists();
+        let names: BTreeSet<String> = sessions.filter(is_left).map(|session| session.to_string()).collect();
+        let lines: String = names.iter().flat_map(|name| [name.as_str(), "\n"]).collect();
+        write_whole(&store.dir.join(OTHERS), lines.as_bytes())
     }
 
     async fn old_snapshots(
@@ -129,18 +147,29 @@ impl Git {
         }
     }
 
-    /// The refs of older versions that stayed in people's repositories, because they are not whole.
+    /// The refs of older versions that are still in people's repositories: those that are not whole, and those of sessions that were
+    /// not asked yet or that nobody knows.
     pub fn left_in_repositories(&self) -> Vec<LeftInRepository> {
         let left = |store: SnapshotStore| {
             let notes = fs::read_dir(store.dir.join(TAKEN_OVER)).into_iter().flatten().flatten();
             let texts = notes.filter_map(|note| fs::read_to_string(note.path()).ok());
             let mut references: Vec<String> =
                 texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+            let others = fs::read_to_string(store.dir.join(OTHERS)).unwrap_or_default();
+            let is_left = |session: &&str| !store.dir.join(TAKEN_OVER).join(session).exists();
+            references.extend(others.lines().filter(is_left).map(|session| format!("{HIDDEN}{session}/*")));
             references.sort();
             (!references.is_empty()).then_some(LeftInRepository { repository: store.common, references })
         };
         self.stores().into_iter().filter_map(left).collect()
     }
+}
+
+/// True if the snapshots of a session were taken over from a repository, as its store in that place says.
+pub(crate) fn was_taken_over(own: &Path, common: &Path, session: SessionId) -> bool {
+    let stores =
+        [key(common), format!("{}-sha256", key(common))].map(|name| own.join("snapshots").join(name));
+    stores.iter().any(|store| store.join(TAKEN_OVER).join(session.to_string()).symlink_metadata().is_ok())
 }
 
 /// Older versions may have left something there. Only names are looked at: most repositories have nothing of ours.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use engine::{
     EnteredTree, MergeObstacle, MergedTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles,
@@ -14,6 +14,8 @@ use engine::{
 use kernel::{GroundPath, Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
 
+use super::written::WrittenBounds;
+use crate::git::StoreShare;
 use crate::repositories::WorktreeRecords;
 
 /// The longest answer. A patch has a bound of its own, far below.
@@ -35,6 +37,8 @@ pub(super) struct WorkerPlaces {
     pub(super) data: PathBuf,
     /// The part of it that git's own files are in.
     pub(super) own: PathBuf,
+    /// The worktrees of its session.
+    pub(super) worktrees: PathBuf,
 }
 
 /// A line for the worker.
@@ -42,7 +46,7 @@ pub(super) struct WorkerPlaces {
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkerRequest {
     /// This is to be done for that session.
-    Call { number: u64, session: String, call: GroundCall },
+    Call { number: u64, session: String, call: GroundCall, bounds: WrittenBounds },
     /// Nobody waits for that any more.
     GiveUp { number: u64 },
 }
@@ -72,6 +76,7 @@ pub(super) enum GroundCall {
     Fork { directory: PathForm, new: WorktreeForm, origin: String, turn: u32 },
     Remember { directory: PathForm, turn: u32, is_after: bool, edits: Option<Vec<String>> },
     Copy { directory: PathForm },
+    TakeOver { directory: PathForm },
     Changes { directory: PathForm, turn: u32 },
     PreviewUndo { directory: PathForm, turn: u32 },
     Undo { directory: PathForm, turn: u32, files: FilesForm },
@@ -82,6 +87,16 @@ pub(super) enum GroundCall {
     Merge { name: String, is_apply: bool, dry_run: bool },
     Files { directory: PathForm, count_max: usize },
     Sweep { age_ms: u64 },
+    Share { store: String, sessions: Vec<String>, step: ShareStep },
+}
+
+/// The things that are done with some sessions' part of a store.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ShareStep {
+    Look,
+    LetGo,
+    Compact,
 }
 
 impl GroundCall {
@@ -102,6 +117,19 @@ impl GroundCall {
         }
     }
 
+    /// The worktrees of other sessions that it is about: the one that is forked, and the one that a worktree was made from.
+    pub(super) fn besides(&self, session: SessionId, records: &WorktreeRecords) -> BTreeSet<PathBuf> {
+        let named = match self {
+            Self::Fork { directory, .. } => Some(directory.0.clone()),
+            Self::Restore { removed } => Some(removed.repository.0.clone()),
+            Self::Look { name } | Self::Remove { name } | Self::Merge { name, .. } => {
+                records.home_of(session, name)
+            }
+            _ => None,
+        };
+        named.and_then(|directory| records.foreign_root(session, &directory)).into_iter().collect()
+    }
+
     /// The session's directory, if it is about that.
     pub(super) fn directory(&self) -> Option<&GroundPath> {
         match self {
@@ -109,6 +137,7 @@ impl GroundCall {
             | Self::Fork { directory, .. }
             | Self::Remember { directory, .. }
             | Self::Copy { directory }
+            | Self::TakeOver { directory }
             | Self::Changes { directory, .. }
             | Self::PreviewUndo { directory, .. }
             | Self::Undo { directory, .. }
@@ -118,7 +147,17 @@ impl GroundCall {
             | Self::Remove { .. }
             | Self::Restore { .. }
             | Self::Merge { .. }
-            | Self::Sweep { .. } => None,
+            | Self::Sweep { .. }
+            | Self::Share { .. } => None,
+        }
+    }
+
+    /// The name of the worktree that it makes.
+    pub(super) fn makes(&self) -> Option<String> {
+        match self {
+            Self::Enter { new, .. } | Self::Fork { new, .. } => Some(new.name.clone()),
+            Self::Restore { removed } => Some(removed.name.clone()),
+            _ => None,
         }
     }
 
@@ -134,12 +173,14 @@ impl GroundCall {
             | Self::Merge { dry_run: false, .. } => true,
             Self::Remember { .. }
             | Self::Copy { .. }
+            | Self::TakeOver { .. }
             | Self::Changes { .. }
             | Self::PreviewUndo { .. }
             | Self::Look { .. }
             | Self::Merge { dry_run: true, .. }
             | Self::Files { .. }
-            | Self::Sweep { .. } => false,
+            | Self::Sweep { .. }
+            | Self::Share { .. } => false,
         }
     }
 
@@ -194,6 +235,9 @@ pub(super) enum GroundAnswer {
     },
     Remembered {
         is_tracked: bool,
+        /// Words for the session about snapshots that went before their time.
+        #[serde(default)]
+        gone: Option<String>,
     },
     Copied,
     Changes {
@@ -221,6 +265,10 @@ pub(super) enum GroundAnswer {
     },
     Swept {
         count: usize,
+    },
+    Share {
+        bytes: u64,
+        oldest_ms: Option<u64>,
     },
     /// Nobody waits for it.
     GivenUp,
@@ -689,6 +737,14 @@ impl From<TreeFiles> for GroundAnswer {
         let (all, mut fits) = (files.paths.len(), names_that_fit());
         let paths: Vec<_> = files.paths.into_iter().take_while(|path| fits(path)).collect();
         Self::Files { is_cut: files.is_cut || paths.len() < all, paths }
+    }
+}
+
+impl From<StoreShare> for GroundAnswer {
+    fn from(share: StoreShare) -> Self {
+        let since = share.oldest.and_then(|oldest| oldest.duration_since(UNIX_EPOCH).ok());
+        let oldest_ms = since.map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        Self::Share { bytes: share.bytes, oldest_ms }
     }
 }
 

@@ -20,8 +20,10 @@ use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::Instant;
 
 use super::protocol::{
-    GroundAnswer, GroundCall, PROGRESS_EVERY, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply, WorkerRequest,
+    GroundAnswer, GroundCall, PROGRESS_EVERY, REQUEST_BYTES_MAX, ShareStep, WorkerPlaces, WorkerReply,
+    WorkerRequest,
 };
+use super::written::WrittenBounds;
 use crate::git::{PersonHome, ProgressSender};
 use crate::session_trees::GitTrees;
 
@@ -44,7 +46,7 @@ async fn serve() -> io::Result<()> {
     let mut to = pipe::Sender::from_owned_fd(rustix::io::dup(io::stdout())?)?;
     let Some(line) = read_line(&mut from).await? else { return Ok(()) };
     let places: WorkerPlaces = serde_json::from_slice(&line)?;
-    let trees = GitTrees::open_at(&places.data, &places.own);
+    let trees = GitTrees::open_among(&places.data, &places.own, &places.worktrees);
     let trees = Rc::new(trees.map(|trees| trees.for_person(person_home())));
     let (say, mut said) = mpsc::channel::<WorkerReply>(ANSWERS_WAITING_MAX);
     let writer = tokio::task::spawn_local(async move {
@@ -59,11 +61,12 @@ async fn serve() -> io::Result<()> {
     while let Some(line) = read_line(&mut from).await? {
         under_way.retain(|_, call| !call.is_finished());
         match serde_json::from_slice(&line)? {
-            WorkerRequest::Call { number, session, call } => {
+            WorkerRequest::Call { number, session, call, bounds } => {
                 let (trees, say) = (trees.clone(), say.clone());
                 let task = tokio::task::spawn_local(async move {
                     let worked_in = call.worked_in();
-                    let answer = do_call(&trees, &session, call, number, &say).await.map_err(Into::into);
+                    let answer = bounded(&trees, &session, call, bounds, number, &say).await;
+                    let answer = answer.map_err(Into::into);
                     let _ = say.send(WorkerReply::Answer { number, answer }).await;
                     if let (Ok(trees), Ok(session), Some(directory)) = (&*trees, session.parse(), worked_in) {
                         trees.survey(&directory).await;
@@ -111,6 +114,32 @@ async fn read_line(from: &mut BufReader<pipe::Receiver>) -> io::Result<Option<Ve
         None => Ok(None),
         Some(b'\n') => Ok(Some(line)),
         Some(_) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The answer, unless too much is written for it.
+async fn bounded(
+    trees: &Result<GitTrees, TreesError>,
+    session: &str,
+    call: GroundCall,
+    bounds: WrittenBounds,
+    number: u64,
+    say: &mpsc::Sender<WorkerReply>,
+) -> Result<GroundAnswer, TreesError> {
+    let made = call.makes().zip(session.parse::<SessionId>().ok()).zip(trees.as_ref().ok());
+    // One that is there already is only entered.
+    let root = made.as_ref().and_then(|((name, session), trees)| trees.root_of(*session, name));
+    let root = root.filter(|root| root.symlink_metadata().is_err());
+    tokio::select! {
+        biased;
+        answer = do_call(trees, session, call, number, say) => answer,
+        // What git was about to do has ended with the call.
+        why = bounds.exceeded(root) => {
+            if let Some(((name, session), trees)) = made {
+                trees.discard(session, &name).await;
+            }
+            Err(why)
+        }
     }
 }
 
@@ -164,11 +193,16 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
         }
         GroundCall::Remember { directory, turn, is_after, edits } => {
             let side = if is_after { Side::After } else { Side::Before };
-            let is_tracked = trees.remember(session, directory.0, Turn(turn), side, edits).await?;
-            GroundAnswer::Remembered { is_tracked }
+            let is_tracked = trees.remember(session, directory.0.clone(), Turn(turn), side, edits).await?;
+            let gone = (is_tracked && is_after).then(|| trees.tell_gone(session, &directory.0)).flatten();
+            GroundAnswer::Remembered { is_tracked, gone }
         }
         GroundCall::Copy { directory } => {
             trees.copy(session, directory.0).await?;
+            GroundAnswer::Copied
+        }
+        GroundCall::TakeOver { directory } => {
+            trees.take_over(session, directory.0).await?;
             GroundAnswer::Copied
         }
         GroundCall::Changes { directory, turn } => {
@@ -201,6 +235,15 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
         GroundCall::Files { directory, count_max } => trees.files(directory.0, count_max).await?.into(),
         GroundCall::Sweep { age_ms } => {
             GroundAnswer::Swept { count: trees.sweep(Duration::from_millis(age_ms)).await? }
+        }
+        GroundCall::Share { store, sessions, step } => {
+            let sessions: Vec<SessionId> =
+                sessions.iter().filter_map(|session| session.parse().ok()).collect();
+            match step {
+                ShareStep::Look => trees.share(&store, &sessions).await?.into(),
+                ShareStep::LetGo => trees.let_go(&store, &sessions).await?.into(),
+                ShareStep::Compact => trees.compact(&store).await?.into(),
+            }
         }
     })
 }

@@ -2,29 +2,30 @@
 //! it has rested.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use engine::{
-    EnteredTree, MergedTree, OwnedSession, RemovedTree, SeenTrees, Side, TreeChanges, TreeFiles, TreeReply,
-    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn, WorkProgress,
+    EnteredTree, MergedTree, OwnedSession, RemovedTree, SeenTrees, Side, SnapshotShare, SnapshotStoreSeen,
+    TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn, WorkProgress,
 };
-use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
-use processes::wall::{SessionWall, Wall, WalledSession};
+use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, TreeName, Turn, UndoFiles};
+use processes::wall::{GroundParts, GroundPlaces, SessionWall, Wall, WalledSession};
 use processes::{ProcessError, ProcessTree, ResourceLimit, SpareSupervisor, TreeEvent, TreeExit, TreePlan};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::protocol::{
-    ANSWER_BYTES_MAX, GroundAnswer, GroundCall, PathForm, REQUEST_BYTES_MAX, WorkerPlaces, WorkerReply,
-    WorkerRequest, one_line,
+    ANSWER_BYTES_MAX, GroundAnswer, GroundCall, PathForm, REQUEST_BYTES_MAX, ShareStep, WorkerPlaces,
+    WorkerReply, WorkerRequest, one_line,
 };
+use super::written::WrittenBounds;
 use crate::repositories::WorktreeRecords;
 use crate::session_directory::SessionDirectories;
-use crate::session_trees::{UNTRACKED, worktree_names, worktrees_removed, worktrees_seen};
+use crate::session_trees::{UNTRACKED, snapshot_stores, worktree_names, worktrees_removed, worktrees_seen};
 
 /// The time for which a worker that has nothing to do is kept for the next call.
 const REST: Duration = Duration::from_secs(10);
@@ -54,6 +55,9 @@ const PROCESSES_MAX: u32 = 64;
 /// processors free, and turns that follow each other closely share a copy.
 const COPY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Sessions of one person whose snapshots are looked at in one store: as many as one request can name.
+const SHARE_SESSIONS_MAX: usize = 4_000;
+
 /// The variables of the server that a worker gets. Its own ignore file counts where it works as the server's user.
 const ENVIRONMENT: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
@@ -73,6 +77,8 @@ pub struct WorkerSetup {
     pub wall: Arc<Wall>,
     /// The spare that becomes a worker's supervisor, if one waits.
     pub spare: Option<SpareSupervisor>,
+    /// The bytes that one call may write, with everything that is started for it.
+    pub written_bytes_max: u64,
     /// Workers at once for the sessions of one person; further ones wait until one of them has gone.
     pub each_max: usize,
 }
@@ -91,6 +97,18 @@ struct Shared {
     copying: Mutex<BTreeMap<(SessionId, GroundPath), bool>>,
     /// The last word about the work of each session of which somebody listens or something is under way.
     progress: Mutex<BTreeMap<SessionId, watch::Sender<Option<WorkProgress>>>>,
+    snapshots: SnapshotNews,
+}
+
+/// The news of snapshots between two calls.
+#[derive(Debug, Default)]
+struct SnapshotNews {
+    /// Rung when something was copied.
+    grown: Notify,
+    /// Words for sessions, to be said once.
+    gone: Mutex<BTreeMap<SessionId, String>>,
+    /// Those of whom no more are taken, and why, by the person's id.
+    full: Mutex<BTreeMap<String, String>>,
 }
 
 /// The workers that there are, and the tasks that carry their calls.
@@ -106,7 +124,15 @@ struct RunningWorkers {
 
 /// The things that a worker's wall depends on: of a session that was handed over the worker is another one, and where the wall lists
 /// what is there, so is one that works elsewhere.
-type WorkerKey = (SessionId, String, bool, BTreeSet<PathBuf>);
+type WorkerKey = (SessionId, String, bool, WorkerGrounds);
+
+/// The directories that a worker sees besides those of its session, and what it does not see of its user's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct WorkerGrounds {
+    seen: BTreeSet<PathBuf>,
+    /// The stores of repositories that it has nothing to do with.
+    hidden: BTreeSet<PathBuf>,
+}
 
 #[derive(Debug)]
 struct RunningWorker {
@@ -119,6 +145,7 @@ struct RunningWorker {
 #[derive(Debug)]
 struct Calling {
     call: GroundCall,
+    bounds: WrittenBounds,
     /// Closed when nobody waits any more.
     waits: oneshot::Sender<Result<GroundAnswer, TreesError>>,
     /// The last word of how far it is.
@@ -130,16 +157,19 @@ impl GroundWorkers {
     pub fn new(setup: WorkerSetup) -> Self {
         let (records, directories) = (WorktreeRecords::of(&setup.data), SessionDirectories::of(&setup.data));
         let (running, copying, progress) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { setup, records, directories, running, copying, progress }))
+        let snapshots = SnapshotNews::default();
+        Self(Arc::new(Shared { setup, records, directories, running, copying, progress, snapshots }))
     }
 
     /// Has it done on the ground of that session. What a worker had begun that was ended meanwhile is gone on with by the next one:
     /// nothing stays between because nobody asks again.
     async fn call(&self, of: OwnedSession, call: GroundCall) -> Result<GroundAnswer, TreesError> {
+        let bytes_max = self.0.setup.written_bytes_max;
+        let bounds = WrittenBounds { bytes_max, tree_bytes_left: of.tree_bytes_left };
         let (session, key) = (of.session, self.0.key(of, &call)?);
         let heard = self.0.progress_of(session);
         for _ in 0..CALL_TRIES_MAX {
-            if let Some(answer) = self.call_one(&key, call.clone(), &heard).await {
+            if let Some(answer) = self.call_one(&key, call.clone(), bounds, &heard).await {
                 return answer;
             }
         }
@@ -151,12 +181,13 @@ impl GroundWorkers {
         &self,
         key: &WorkerKey,
         call: GroundCall,
+        bounds: WrittenBounds,
         heard: &watch::Sender<Option<WorkProgress>>,
     ) -> Option<Result<GroundAnswer, TreesError>> {
         let (waits, answer) = oneshot::channel();
         // A look says nothing, and is not kept alive by work that goes on beside it.
         let progress = if call.is_work() { heard.subscribe() } else { watch::channel(None).1 };
-        let mut calling = Calling { call, waits, heard: heard.clone() };
+        let mut calling = Calling { call, bounds, waits, heard: heard.clone() };
         loop {
             let worker = match self.0.worker(key.clone()) {
                 Ok(worker) => worker,
@@ -229,13 +260,27 @@ impl Shared {
     /// The worker that such a call needs.
     fn key(&self, of: OwnedSession, call: &GroundCall) -> Result<WorkerKey, TreesError> {
         let wall = &self.setup.wall;
+        let besides = call.besides(of.session, &self.records);
         if !wall.lists(of.walled) {
-            return Ok((of.session, of.whose, of.walled, BTreeSet::new()));
+            let grounds = WorkerGrounds { seen: besides, hidden: BTreeSet::new() };
+            return Ok((of.session, of.whose, of.walled, grounds));
         }
         // Nothing is listed that the directory leads to by now.
         call.directory().map(|directory| self.directories.hold(directory)).transpose()?;
-        let grounds = call.grounds(of.session, &self.records, &wall.homes());
-        Ok((of.session, of.whose, of.walled, grounds))
+        let mut seen = call.grounds(of.session, &self.records, &wall.homes());
+        seen.extend(besides);
+        let own = self.directories.work_true().join(of.session.to_string());
+        let is_there = |common: &Path| {
+            common.starts_with(&own)
+                || seen.iter().any(|ground| common.starts_with(ground))
+                || wall.lists_for_all(common)
+        };
+        let hidden = match call {
+            // Of no session: they are about the stores themselves.
+            GroundCall::Sweep { .. } | GroundCall::Share { .. } => BTreeSet::new(),
+            _ => self.records.stores_besides(is_there),
+        };
+        Ok((of.session, of.whose, of.walled, WorkerGrounds { seen, hidden }))
     }
 
     /// True if something has come since it was last asked; otherwise nobody copies there any more.
@@ -364,8 +409,7 @@ fn start_error(why: ProcessError) -> TreesError {
 
 async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, ProcessError> {
     let (session, whose, must) = (key.0, key.1.as_str(), key.2);
-    let grounds: Vec<PathBuf> = key.3.iter().cloned().collect();
-    let (places, wall) = wall_of(setup, session, whose, must, &grounds)?;
+    let (places, wall) = wall_of(setup, session, whose, must, &key.3)?;
     let name = TreeName::of_ground(session);
     let argv = vec![setup.exe.to_string_lossy().into_owned(), "ground".to_owned()];
     let plan = TreePlan {
@@ -397,7 +441,7 @@ fn wall_of(
     session: SessionId,
     whose: &str,
     must: bool,
-    grounds: &[PathBuf],
+    grounds: &WorkerGrounds,
 ) -> Result<(WorkerPlaces, SessionWall), ProcessError> {
     let data = setup
         .data
@@ -405,8 +449,12 @@ fn wall_of(
         .map_err(|why| ProcessError::Failed(format!("the data directory: {why}")))?;
     let worktrees = GroundPath::from(&*data.join("worktrees").to_string_lossy());
     let of = WalledSession { session, whose, directory: &worktrees, must };
-    let (own, wall) = setup.wall.around_ground(&of, &setup.locks, grounds)?;
-    Ok((WorkerPlaces { data, own }, wall))
+    let WorkerGrounds { seen, hidden } = grounds;
+    let (besides, grounds): (Vec<_>, Vec<_>) = seen.iter().cloned().partition(|path| path.starts_with(&data));
+    let hidden: Vec<PathBuf> = hidden.iter().cloned().collect();
+    let parts = GroundParts { grounds: &grounds, besides: &besides, hidden: &hidden };
+    let (GroundPlaces { own, worktrees }, wall) = setup.wall.around_ground(&of, &setup.locks, &parts)?;
+    Ok((WorkerPlaces { data, own, worktrees }, wall))
 }
 
 fn line_of(words: &impl serde::Serialize) -> Vec<u8> {
@@ -477,10 +525,10 @@ impl Line {
 
     /// Hands a call to the worker. False if that is no use any more.
     async fn hand(&mut self, calling: Calling) -> bool {
-        let Calling { call, waits, heard } = calling;
+        let Calling { call, bounds, waits, heard } = calling;
         self.number += 1;
         let (number, session) = (self.number, self.session.to_string());
-        let line = line_of(&WorkerRequest::Call { number, session, call });
+        let line = line_of(&WorkerRequest::Call { number, session, call, bounds });
         if line.len() > REQUEST_BYTES_MAX {
             let _ = waits.send(Err(TreesError::Refused("that is too long".to_owned())));
             return true;
@@ -620,8 +668,42 @@ impl GroundWorkers {
                 }
                 let call = GroundCall::Copy { directory: PathForm(directory.clone()) };
                 let _ = workers.call(of.clone(), call).await;
+                workers.0.snapshots.grown.notify_one();
             }
         });
+    }
+
+    /// Asks what the snapshots of some sessions take in a store, after one step.
+    async fn share_of(
+        &self,
+        store: SnapshotStoreSeen,
+        sessions: Vec<SessionId>,
+        step: ShareStep,
+    ) -> Result<SnapshotShare, TreesError> {
+        let of = OwnedSession {
+            session: SessionId::from_bits(0),
+            whose: store.whose,
+            walled: false,
+            tree_bytes_left: None,
+        };
+        let sessions =
+            sessions.into_iter().take(SHARE_SESSIONS_MAX).map(|session| session.to_string()).collect();
+        match self.call(of, GroundCall::Share { store: store.key, sessions, step }).await? {
+            GroundAnswer::Share { bytes, oldest_ms } => {
+                Ok(SnapshotShare { bytes, oldest: oldest_ms.map(Moment) })
+            }
+            _ => Err(odd()),
+        }
+    }
+}
+
+impl SnapshotNews {
+    fn gone(&self) -> MutexGuard<'_, BTreeMap<SessionId, String>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn full(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -652,9 +734,16 @@ impl Trees for GroundWorkers {
             if self.is_untracked(&directory) {
                 return Ok(false);
             }
+            let full = self.0.snapshots.full().get(&of.whose).cloned();
+            if let Some(why) = full.filter(|_| !is_after) {
+                return Err(TreesError::Refused(why));
+            }
             let call = GroundCall::Remember { directory: PathForm(directory.clone()), turn, is_after, edits };
             match self.call(of.clone(), call).await? {
-                GroundAnswer::Remembered { is_tracked } => {
+                GroundAnswer::Remembered { is_tracked, gone } => {
+                    if let Some(words) = gone {
+                        self.0.snapshots.gone().insert(of.session, one_line(&words));
+                    }
                     if is_after && is_tracked {
                         self.copy_later(of, directory);
                     }
@@ -796,7 +885,12 @@ impl Trees for GroundWorkers {
             let mut swept = 0;
             for whose in self.0.setup.wall.os_users() {
                 // Of no session: it sees none's directories but the repositories that lie open.
-                let of = OwnedSession { session: SessionId::from_bits(0), whose, walled: false };
+                let of = OwnedSession {
+                    session: SessionId::from_bits(0),
+                    whose,
+                    walled: false,
+                    tree_bytes_left: None,
+                };
                 match self.call(of, GroundCall::Sweep { age_ms }).await? {
                     GroundAnswer::Swept { count } => swept += count,
                     _ => return Err(odd()),
@@ -804,6 +898,60 @@ impl Trees for GroundWorkers {
             }
             Ok(swept)
         })
+    }
+
+    fn take_over(&self, of: OwnedSession, directory: &GroundPath) -> TreeReply<'_, Result<bool, TreesError>> {
+        let directory = directory.clone();
+        Box::pin(async move {
+            if self.is_untracked(&directory) || self.0.records.was_taken_over(of.session, &directory) {
+                return Ok(false);
+            }
+            match self.call(of, GroundCall::TakeOver { directory: PathForm(directory) }).await? {
+                GroundAnswer::Copied => Ok(true),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn gone(&self, session: SessionId) -> Option<String> {
+        self.0.snapshots.gone().remove(&session)
+    }
+
+    fn grown(&self) -> TreeReply<'_, ()> {
+        Box::pin(self.0.snapshots.grown.notified())
+    }
+
+    fn snapshot_stores(&self) -> TreeReply<'_, Result<Vec<SnapshotStoreSeen>, TreesError>> {
+        Box::pin(async move {
+            let wall = &self.0.setup.wall;
+            snapshot_stores(&self.0.setup.data, |place| {
+                wall.whose_user(place.file_name().unwrap_or_default())
+            })
+        })
+    }
+
+    fn snapshot_share(
+        &self,
+        store: SnapshotStoreSeen,
+        sessions: Vec<SessionId>,
+    ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        Box::pin(self.share_of(store, sessions, ShareStep::Look))
+    }
+
+    fn let_snapshots_go(
+        &self,
+        store: SnapshotStoreSeen,
+        sessions: Vec<SessionId>,
+    ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        Box::pin(self.share_of(store, sessions, ShareStep::LetGo))
+    }
+
+    fn compact_snapshots(&self, store: SnapshotStoreSeen) -> TreeReply<'_, Result<(), TreesError>> {
+        Box::pin(async move { self.share_of(store, Vec::new(), ShareStep::Compact).await.map(drop) })
+    }
+
+    fn set_full(&self, full: BTreeMap<String, String>) {
+        *self.0.snapshots.full() = full;
     }
 
     fn files(

@@ -9,6 +9,7 @@ mod hostile;
 mod killed;
 mod leftovers;
 mod merging;
+mod rooms;
 mod snapshots;
 mod stores;
 mod taking_over;

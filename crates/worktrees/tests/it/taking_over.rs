@@ -59,8 +59,11 @@ async fn a_sessions_snapshots_are_taken_over_and_other_sessions_stay() {
     assert_eq!(find(&yard, &all[0]).await, None);
     yard.git.take_over(&yard.repository, OWN).await.unwrap();
     assert_eq!((old(&yard, OWN).len(), old(&yard, OTHER).len()), (0, 2));
-    assert!(yard.git.left_in_repositories().is_empty());
+    let left: Vec<String> =
+        yard.git.left_in_repositories().into_iter().flat_map(|left| left.references).collect();
+    assert_eq!(left, [format!("refs/homing/{OTHER}/*")], "whoever was not asked yet is named");
     yard.git.take_over(&yard.repository, OTHER).await.unwrap();
+    assert!(yard.git.left_in_repositories().is_empty());
     assert_eq!(yard.plain(&["for-each-ref", "refs/homing"]), "");
     yard.plain(&["gc", "--quiet", "--prune=now"]);
     for snapshot in &all {
@@ -124,8 +127,9 @@ async fn a_snapshot_that_is_not_whole_stays_and_is_named() {
     fs::remove_file(yard.repository.join(".git/objects").join(directory).join(file)).unwrap();
 
     yard.git.take_over(&yard.repository, OWN).await.unwrap();
-    let left = old(&yard, OWN);
+    let mut left = old(&yard, OWN);
     assert!(left.contains(&all[1].reference) && left.len() < 4, "{left:?}");
+    left.push(format!("refs/homing/{OTHER}/*"));
     let named = yard.git.left_in_repositories();
     assert_eq!((named.len(), &named[0].references), (1, &left));
     assert_eq!(find(&yard, &all[0]).await.as_ref(), Some(&all[0]));

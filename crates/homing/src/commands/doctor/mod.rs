@@ -151,6 +151,7 @@ async fn machine(
         disk(data_dir),
         clock(data_dir),
         snapshots(data_dir),
+        snapshot_room(data_dir),
         self::config(config),
         server(data_dir, screen).await,
         supervisor(scratch).await,
@@ -367,6 +368,27 @@ fn snapshots(data_dir: &DataDir) -> Finding {
         check,
         detail,
         "look with `git fsck`; delete those that nobody needs with `git update-ref -d REF`",
+    )
+}
+
+/// Repositories whose snapshots take more than they may: old turns there cannot be undone any more, or not for long.
+fn snapshot_room(data_dir: &DataDir) -> Finding {
+    let check = "snapshot room";
+    let crowded = match worktrees::crowded_snapshots(&data_dir.path) {
+        Ok(crowded) => crowded,
+        Err(why) => return Finding::warn(check, why.to_string(), "make the data directory readable for you"),
+    };
+    if crowded.is_empty() {
+        return Finding::ok(check, "no repository has more than may be kept");
+    }
+    let shown = crowded.iter().take(SNAPSHOTS_SHOWN).map(|path| path.display().to_string());
+    let more = crowded.len().saturating_sub(SNAPSHOTS_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    Finding::warn(
+        check,
+        format!("old turns went, or are not copied any more, in {shown}{more}"),
+        "nothing has to be done; large files that change often are better ignored by git",
     )
 }
 

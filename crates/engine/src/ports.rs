@@ -336,7 +336,7 @@ pub struct SnapshotStoreSeen {
     /// Its name, among those of the same user.
     pub key: String,
     /// Of which repository.
-    pub repository: String,
+    pub repository: GroundPath,
     /// The room that it takes on the disk.
     pub bytes: u64,
     /// The sessions that have snapshots in it.

@@ -234,7 +234,8 @@ impl Worktrees {
             touched.insert(at);
         }
         for part in touched.iter().map(|at: &usize| &parts[*at]) {
-            tracing::info!(person = %owner.1, repository = part.store.repository, "the oldest snapshots have gone");
+            let repository = part.store.repository.for_readers();
+            tracing::info!(person = %owner.1, repository, "the oldest snapshots have gone");
             self.trees.compact_snapshots(part.store.clone()).await.map_err(unknown)?;
         }
         // What is added from here on is added to what the stores take now.

@@ -668,7 +668,7 @@ pub(crate) fn snapshot_stores(
         let user = if place == data.join("git") { String::new() } else { whose(&place) };
         for room in GitTrees::open_at(data, &place)?.git.store_rooms() {
             let StoreRoom { key, repository, bytes, sessions } = room;
-            let (whose, repository) = (user.clone(), shown(repository));
+            let (whose, repository) = (user.clone(), ground(repository));
             stores.push(SnapshotStoreSeen { whose, key, repository, bytes, sessions });
         }
     }

@@ -514,9 +514,10 @@ impl WayIn {
         let key = self.ports.key("rebind", trace, &(address.to_string(), to.to_string()));
         let (trail, schemes) = (self.ports.trail("rebind", trace), trace.schemes);
         let new = Rebind { address, to, key, trail, schemes };
-        let outcome = self.ports.store.rebind(Arc::new(by.clone()), new).await?;
+        let outcome = self.ports.store.rebind(Arc::new(by.clone()), new).await;
+        // Also if nobody knows what became of it: then it may be in the audit.
         self.ports.audited();
-        made(outcome).map(|_| ())
+        made(outcome?).map(|_| ())
     }
 
     /// Changes what a session is called, or whether lists show it.
@@ -543,9 +544,10 @@ impl WayIn {
         authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
         check_title(title.as_deref())?;
         let new = Retitle { session, title, archived, trail: self.ports.trail("retitle", trace) };
-        let outcome = self.ports.store.retitle(Arc::new(by.clone()), new).await?;
+        let outcome = self.ports.store.retitle(Arc::new(by.clone()), new).await;
+        // Also if nobody knows what became of it: then it may be in the audit.
         self.ports.audited();
-        made(outcome).map(|_| ())
+        made(outcome?).map(|_| ())
     }
 }
 
@@ -591,6 +593,8 @@ impl EnginePorts {
     fn unclear(&self, error: StoreError) -> UnavailableError {
         if let StoreError::Unknown(_) = error {
             self.timer.unsure();
+            // With its entry, if it was written.
+            self.audited();
         }
         error.into()
     }

@@ -52,9 +52,10 @@ impl WayIn {
         check_trace(trace)?;
         let (here, key) = (self.ports.store.node().node, self.ports.key(verb, trace, &outgoing));
         let new = SettleByHand { outgoing, hand, here, key, trail: self.ports.trail(verb, trace) };
-        let outcome = self.ports.store.outbox_by_hand(Arc::new(by.clone()), new).await?;
+        let outcome = self.ports.store.outbox_by_hand(Arc::new(by.clone()), new).await;
+        // Also if nobody knows what became of it: then it may be in the audit.
         self.ports.audited();
         self.ports.outbox_bell.ring();
-        made(outcome).map(|_| ())
+        made(outcome?).map(|_| ())
     }
 }

@@ -3,7 +3,7 @@
 //! The tree is remembered before the words leave us and after the processes are gone. Git's troubles never fail a turn: a
 //! notice says what could not be seen.
 
-use crate::{OwnedSession, Side, TreeChanges, Trees, TreesError};
+use crate::{OwnedSession, TreeChanges, Trees, TreesError};
 use kernel::{GroundPath, Turn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl TurnSnapshots {
     }
 
     pub(crate) async fn before(self) -> TreeBefore {
-        match self.remember(Side::Before, None).await {
+        match in_time(self.trees.remember_before(self.of.clone(), &self.directory, self.turn)).await {
             Ok(true) => TreeBefore::Tree,
             Ok(false) => TreeBefore::NoTree,
             Err(why) => {
@@ -49,20 +49,13 @@ impl TurnSnapshots {
     /// Its changes; none if there is nothing to compare. `edits` are the files of which the agent has said that it changed them.
     pub(crate) async fn after(self, edits: Option<Vec<String>>) -> Result<Option<TreeChanges>, String> {
         let unseen = |why: TreesError| format!("what this turn has changed could not be seen: {why}");
-        if !self.remember(Side::After, edits).await.map_err(unseen)? {
-            return Ok(None);
-        }
-        let changes = self.trees.changes(self.of.clone(), &self.directory, self.turn);
+        let changes = self.trees.remember_after(self.of.clone(), &self.directory, self.turn, edits);
         in_time(changes).await.map_err(unseen)
     }
 
     /// Words about older turns of the session that cannot be undone any more, said once.
     pub(crate) fn gone(&self) -> Option<String> {
         self.trees.gone(self.of.session)
-    }
-
-    async fn remember(&self, side: Side, edits: Option<Vec<String>>) -> Result<bool, TreesError> {
-        in_time(self.trees.remember(self.of.clone(), &self.directory, self.turn, side, edits)).await
     }
 }
 

@@ -79,9 +79,9 @@ pub use people::{
 };
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, MergeObstacle, MergedTree, Mint,
-    NoGround, NoTrees, OwnedSession, Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, Side,
-    SnapshotShare, SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen,
-    Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WallProver,
+    NoGround, NoTrees, OwnedSession, Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, SnapshotShare,
+    SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen, Trees, TreesError,
+    UndoPreview, UndoStep, UndoneTurn, WallProver,
 };
 pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};

@@ -187,16 +187,23 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: GroundPath,
         new: NewWorktree,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
-    /// Remembers how the tree is, before or after a turn. `false` outside of version control. `edits` are the files of which the
-    /// agent has said that it changed them, if anybody has listened to it.
-    fn remember(
+    /// Remembers how the tree is before a turn. `false` outside of version control.
+    fn remember_before(
         &self,
         of: OwnedSession,
         directory: &GroundPath,
         turn: Turn,
-        side: Side,
-        edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>>;
+    /// Remembers how the tree is after a turn, and says what has changed since before it; none outside of version control, or if
+    /// nobody remembers how it was. `edits` are the files of which the agent has said that it changed them, if anybody has
+    /// listened to it.
+    fn remember_after(
+        &self,
+        of: OwnedSession,
+        directory: &GroundPath,
+        turn: Turn,
+        edits: Option<Vec<String>>,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
     /// The changes of a turn; none if one of its sides was not remembered.
     fn changes(
         &self,
@@ -371,15 +378,6 @@ impl Debug for Scripts {
         let names: Vec<_> = known.filter(|(_, script)| script.is_some()).map(|(name, _)| name).collect();
         write!(f, "Scripts({names:?}, {wait:?})")
     }
-}
-
-/// A side of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// Before the words were handed over.
-    Before,
-    /// After its processes were gone.
-    After,
 }
 
 /// A worktree that is there.
@@ -580,15 +578,22 @@ impl Trees for NoTrees {
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
-    fn remember(
+    fn remember_before(
         &self,
         _: OwnedSession,
         _: &GroundPath,
         _: Turn,
-        _: Side,
-        _: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         Box::pin(async { Ok(false) })
+    }
+    fn remember_after(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        _: Turn,
+        _: Option<Vec<String>>,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
+        Box::pin(async { Ok(None) })
     }
     fn changes(
         &self,

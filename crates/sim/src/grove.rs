@@ -9,8 +9,8 @@ use crate::notes::short;
 use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
-    Clock, EnteredTree, MergedTree, OwnedSession, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles,
-    TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
+    Clock, EnteredTree, MergedTree, OwnedSession, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeReply,
+    TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn,
 };
 use kernel::{Fence, GroundPath, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::{BTreeMap, BTreeSet};
@@ -265,13 +265,11 @@ impl Trees for FaultyTrees {
         })
     }
 
-    fn remember(
+    fn remember_before(
         &self,
         of: OwnedSession,
         directory: &GroundPath,
         turn: Turn,
-        side: Side,
-        _: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
         let session = of.session;
         let directory = directory.for_readers().to_owned();
@@ -279,21 +277,43 @@ impl Trees for FaultyTrees {
             if !self.grove.is_tree(&directory) {
                 return Ok(false);
             }
-            self.act(format!("remember {side:?} {turn} of {}", short(session)), |grown| {
-                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
-                if side == Side::Before {
-                    // A daemon that was replaced is late. Once the turn is over that changes nothing.
-                    if grown.sides.contains_key(&(session, turn, true)) {
-                        return Ok(true);
-                    }
-                    if marks.contains(&(session, turn)) {
-                        grown.late.insert((session, turn));
-                    }
+            self.act(format!("remember Before {turn} of {}", short(session)), |grown| {
+                // A daemon that was replaced is late. Once the turn is over that changes nothing.
+                if grown.sides.contains_key(&(session, turn, true)) {
+                    return Ok(true);
                 }
-                grown.sides.insert((session, turn, side == Side::After), marks);
+                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
+                if marks.contains(&(session, turn)) {
+                    grown.late.insert((session, turn));
+                }
+                grown.sides.insert((session, turn, false), marks);
                 Ok(true)
             })
             .await
+        })
+    }
+
+    /// Two steps, as on a real ground: whoever dies between them has remembered.
+    fn remember_after(
+        &self,
+        of: OwnedSession,
+        directory: &GroundPath,
+        turn: Turn,
+        _: Option<Vec<String>>,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
+        let (session, directory) = (of.session, directory.clone());
+        Box::pin(async move {
+            let there = directory.for_readers().to_owned();
+            if !self.grove.is_tree(&there) {
+                return Ok(None);
+            }
+            self.act(format!("remember After {turn} of {}", short(session)), |grown| {
+                let marks = grown.trees.get(&there).cloned().unwrap_or_default();
+                grown.sides.insert((session, turn, true), marks);
+                Ok(())
+            })
+            .await?;
+            self.changes(of, &directory, turn).await
         })
     }
 

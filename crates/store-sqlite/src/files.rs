@@ -52,6 +52,7 @@ impl Files {
     pub(crate) fn connect_to_write(&self) -> rusqlite::Result<Connection> {
         let layer = wal_buffer::layer_over(self.rig.vfs).or(self.rig.vfs);
         let mut db = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE, layer)?;
+        // Only FULL syncs the log at each commit, which is when `wal_buffer` writes it.
         db.execute_batch(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;

@@ -1,6 +1,6 @@
 //! The one connection that writes, and the thread that it mostly belongs to.
 //!
-//! Changes wait in a bounded line. The thread takes what is there into one transaction, commits once (one fsync for all of
+//! Changes wait in a bounded queue. The thread takes what is there into one transaction, commits once (one fsync for all of
 //! them), and only then answers. Whoever comes while nobody writes, nobody waits and nobody else came lately takes the
 //! connection and commits by themselves: waking the thread and being woken by it would take them as long as a third of the commit.
 //!
@@ -32,7 +32,7 @@ const STACK_BYTES: usize = 1 << 20;
 
 /// The way to the connection.
 pub(crate) struct Writer {
-    line: Arc<WriteQueue>,
+    queue: Arc<WriteQueue>,
     thread: Option<JoinHandle<()>>,
     tally: Arc<Tally>,
 }
@@ -117,17 +117,17 @@ impl Writer {
             is_log_long: false,
             closed: false,
         };
-        let line = Arc::new(WriteQueue {
+        let queue = Arc::new(WriteQueue {
             room: Semaphore::new(WAITING_MAX),
             state: Mutex::new(state),
             arrived: Condvar::new(),
         });
-        let its_line = line.clone();
+        let its_queue = queue.clone();
         let thread = std::thread::Builder::new()
             .name("homing-write".into())
             .stack_size(STACK_BYTES)
-            .spawn(move || its_line.work())?;
-        Ok(Self { line, thread: Some(thread), tally })
+            .spawn(move || its_queue.work())?;
+        Ok(Self { queue, thread: Some(thread), tally })
     }
 
     /// Makes a change durable, then answers. `bytes` is about what it adds to the file. The change may be run more than once;
@@ -139,9 +139,9 @@ impl Writer {
     {
         let (waits, answer) = oneshot::channel();
         let item = Item { bytes, work: Box::new(QueuedWrite { work, made: None, waits }) };
-        match self.line.connection_if_quiet() {
-            Some(connection) => tokio::task::block_in_place(|| self.line.commit_alone(connection, item)),
-            None => self.line.put(item).await,
+        match self.queue.connection_if_quiet() {
+            Some(connection) => tokio::task::block_in_place(|| self.queue.commit_alone(connection, item)),
+            None => self.queue.put(item).await,
         }
         // The thread went away with the change in its hands: only the file knows.
         answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the writer stopped".into())))
@@ -154,8 +154,8 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.line.state().closed = true;
-        self.line.arrived.notify_all();
+        self.queue.state().closed = true;
+        self.queue.arrived.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -13,7 +13,7 @@ use crate::git::{
     UndoLook, Undone, WorktreeName, now_ms, plain_files,
 };
 use engine::{
-    EnteredTree, MergeObstacle, MergedTree, RemovedTree, Side, SnapshotStoreSeen, TreeChange, TreeChanges,
+    EnteredTree, MergeObstacle, MergedTree, RemovedTree, SnapshotStoreSeen, TreeChange, TreeChanges,
     TreeFiles, TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
 use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
@@ -164,11 +164,7 @@ fn ground(path: PathBuf) -> GroundPath {
     shown(path).into()
 }
 
-fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
-    let moment = match side {
-        Side::Before => SnapshotMoment::Before,
-        Side::After => SnapshotMoment::After,
-    };
+fn side_of(session: SessionId, turn: Turn, moment: SnapshotMoment) -> SnapshotName {
     SnapshotName { session, turn: u64::from(turn.0), moment }
 }
 
@@ -273,7 +269,7 @@ impl GitTrees {
         let held = self.directories.hold(&directory)?;
         let directory = held.path_behind_wall();
         self.git.take_over(directory, origin).await.map_err(tree_error)?;
-        let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
+        let after = self.git.find(directory, &side_of(origin, turn, SnapshotMoment::After)).await;
         let after = after.map_err(tree_error)?;
         let after = after
             .ok_or_else(|| refused(format!("nobody remembers the tree after turn {turn} of {origin}")))?;
@@ -285,22 +281,32 @@ impl GitTrees {
 
     /// Once a turn is over, nothing is before it any more: whoever looks then is late, on a node that was replaced, and must not
     /// make what the turn did look as if it had been there.
-    pub(crate) async fn remember(
+    pub(crate) async fn remember_before(
         &self,
         session: SessionId,
         directory: GroundPath,
         turn: Turn,
-        side: Side,
+    ) -> Result<bool, TreesError> {
+        let held = self.directories.hold(&directory)?;
+        let after = side_of(session, turn, SnapshotMoment::After);
+        if self.git.find(held.path_behind_wall(), &after).await.map_err(tree_error)?.is_some() {
+            return Ok(true);
+        }
+        let name = side_of(session, turn, SnapshotMoment::Before);
+        let taken = self.git.snapshot_of_turn(held.path_behind_wall(), &name, None).await;
+        Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
+    }
+
+    pub(crate) async fn remember_after(
+        &self,
+        session: SessionId,
+        directory: GroundPath,
+        turn: Turn,
         edits: Option<Vec<String>>,
     ) -> Result<bool, TreesError> {
         let held = self.directories.hold(&directory)?;
-        let directory = held.path_behind_wall();
-        let after = side_of(session, turn, Side::After);
-        if side == Side::Before && self.git.find(directory, &after).await.map_err(tree_error)?.is_some() {
-            return Ok(true);
-        }
-        let name = side_of(session, turn, side);
-        let taken = self.git.snapshot_of_turn(directory, &name, edits.as_deref()).await;
+        let name = side_of(session, turn, SnapshotMoment::After);
+        let taken = self.git.snapshot_of_turn(held.path_behind_wall(), &name, edits.as_deref()).await;
         Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
     }
 
@@ -361,7 +367,8 @@ impl GitTrees {
         }
         self.git.take_over(directory, session).await.map_err(tree_error)?;
         let find = async |side| self.git.find_recent(directory, &side_of(session, turn, side)).await;
-        let sides = tokio::try_join!(find(Side::Before), find(Side::After)).map_err(tree_error)?;
+        let sides = tokio::try_join!(find(SnapshotMoment::Before), find(SnapshotMoment::After))
+            .map_err(tree_error)?;
         let (Some(before), Some(after)) = sides else { return Ok(None) };
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
         let mut unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
@@ -384,7 +391,7 @@ impl GitTrees {
     ) -> Result<(Option<Snapshot>, Option<Snapshot>), TreesError> {
         self.git.take_over(directory, session).await.map_err(tree_error)?;
         let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
-        let (before, after) = (find(Side::Before).await, find(Side::After).await);
+        let (before, after) = (find(SnapshotMoment::Before).await, find(SnapshotMoment::After).await);
         Ok((before.map_err(tree_error)?, after.map_err(tree_error)?))
     }
 
@@ -737,11 +744,12 @@ mod tests {
         assert!(made.unwrap().success());
         let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
         let (session, directory) = (SessionId::from_bits(1), ground(tree.path().to_owned()));
-        let remember = async |side| trees.remember(session, directory.clone(), Turn(1), side, None).await;
-        assert_eq!(remember(Side::Before).await, Ok(true));
+        let before = async || trees.remember_before(session, directory.clone(), Turn(1)).await;
+        assert_eq!(before().await, Ok(true));
         std::fs::write(tree.path().join("made.txt"), "by the turn").unwrap();
-        assert_eq!(remember(Side::After).await, Ok(true));
-        assert_eq!(remember(Side::Before).await, Ok(true), "late, and no trouble");
+        let after = trees.remember_after(session, directory.clone(), Turn(1), None).await;
+        assert_eq!(after, Ok(true));
+        assert_eq!(before().await, Ok(true), "late, and no trouble");
         let changes = trees.changes(session, directory.clone(), Turn(1)).await.unwrap().unwrap();
         assert_eq!(changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
     }

@@ -61,7 +61,7 @@ const OPENERS: &[(&str, &str)] = &[
         "crates/worktrees/src/worker/written.rs",
         "the worker's side: what the kernel has counted for its processes",
     ),
-    ("crates/worktrees/src/worker/workers.rs", "the name of the data directory"),
+    ("crates/worktrees/src/worker/workers/line.rs", "the name of the data directory"),
 ];
 
 /// Ways to open, look at or run something by its path.

@@ -1,9 +1,9 @@
 //! Working trees of a test: nothing is stored on a disk, everything takes as long as a test says, and each act is noted.
 
 use engine::{
-    EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, Side, SnapshotShare,
-    SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, TreesError,
-    UndoPreview, UndoStep, UndoneTurn, WorkProgress,
+    EnteredTree, MergeObstacle, MergedTree, OwnedSession, RemovedTree, SnapshotShare, SnapshotStoreSeen,
+    TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoStep,
+    UndoneTurn, WorkProgress,
 };
 use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +79,28 @@ fn entered(name: String) -> EnteredTree {
     }
 }
 
+impl Grove {
+    async fn remember(
+        &self,
+        session: SessionId,
+        directory: &str,
+        turn: Turn,
+        is_after: bool,
+        edits: Option<Vec<String>>,
+    ) -> Result<bool, TreesError> {
+        if !is_tree(directory) {
+            self.notes.lock().unwrap().push(format!("no tree in {directory}"));
+            return Ok(false);
+        }
+        let told = edits.filter(|edits| !edits.is_empty()).map(|edits| format!(" edits {}", edits.join(" ")));
+        let side = if is_after { "After" } else { "Before" };
+        self.act(format!("{side} {turn} in {directory}{}", told.unwrap_or_default())).await;
+        self.can_see()?;
+        self.seen.lock().unwrap().insert((session, turn, is_after));
+        Ok(true)
+    }
+}
+
 impl Trees for Grove {
     fn enter(
         &self,
@@ -96,27 +118,28 @@ impl Trees for Grove {
             Ok(entered(new.name))
         })
     }
-    fn remember(
+    fn remember_before(
         &self,
         of: OwnedSession,
         directory: &GroundPath,
         turn: Turn,
-        side: Side,
-        edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<bool, TreesError>> {
-        let session = of.session;
         let directory = directory.for_readers().to_owned();
+        Box::pin(async move { self.remember(of.session, &directory, turn, false, None).await })
+    }
+    fn remember_after(
+        &self,
+        of: OwnedSession,
+        directory: &GroundPath,
+        turn: Turn,
+        edits: Option<Vec<String>>,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
+        let directory = directory.clone();
         Box::pin(async move {
-            if !is_tree(&directory) {
-                self.notes.lock().unwrap().push(format!("no tree in {directory}"));
-                return Ok(false);
+            match self.remember(of.session, directory.for_readers(), turn, true, edits).await? {
+                true => self.changes(of, &directory, turn).await,
+                false => Ok(None),
             }
-            let told =
-                edits.filter(|edits| !edits.is_empty()).map(|edits| format!(" edits {}", edits.join(" ")));
-            self.act(format!("{side:?} {turn} in {directory}{}", told.unwrap_or_default())).await;
-            self.can_see()?;
-            self.seen.lock().unwrap().insert((session, turn, side == Side::After));
-            Ok(true)
         })
     }
     fn changes(

@@ -33,10 +33,12 @@ fn moments() -> impl Iterator<Item = Duration> {
     (0..count("HOMING_CUTS", 10)).map(|cut| Duration::from_micros(cut * 900))
 }
 
-/// Says at how many points an operation was ended. An operation that has hardly any was not done.
+/// Says at how many points an operation was ended. An operation that has hardly any was not done; where it is not cut at every
+/// run of git, one will do.
 pub(crate) fn kill_points_of(operation: &str, cuts: usize) {
     counted(format_args!("kill points of {operation}: {cuts}"));
-    assert!((1..2 * RUNS_MAX).contains(&cuts), "{operation} was cut at {cuts} runs of git");
+    let least = if std::env::var_os("HOMING_CUTS").is_some() { 3 } else { 1 };
+    assert!((least..2 * RUNS_MAX).contains(&cuts), "{operation} was cut at {cuts} runs of git");
 }
 
 impl Yard {

@@ -74,7 +74,8 @@ impl From<PathForm> for String {
 pub(super) enum GroundCall {
     Enter { directory: PathForm, new: WorktreeForm },
     Fork { directory: PathForm, new: WorktreeForm, origin: String, turn: u32 },
-    Remember { directory: PathForm, turn: u32, is_after: bool, edits: Option<Vec<String>> },
+    RememberBefore { directory: PathForm, turn: u32 },
+    RememberAfter { directory: PathForm, turn: u32, edits: Option<Vec<String>> },
     Copy { directory: PathForm },
     TakeOver { directory: PathForm },
     Changes { directory: PathForm, turn: u32 },
@@ -135,7 +136,8 @@ impl GroundCall {
         match self {
             Self::Enter { directory, .. }
             | Self::Fork { directory, .. }
-            | Self::Remember { directory, .. }
+            | Self::RememberBefore { directory, .. }
+            | Self::RememberAfter { directory, .. }
             | Self::Copy { directory }
             | Self::TakeOver { directory }
             | Self::Changes { directory, .. }
@@ -171,7 +173,8 @@ impl GroundCall {
             | Self::Remove { .. }
             | Self::Restore { .. }
             | Self::Merge { dry_run: false, .. } => true,
-            Self::Remember { .. }
+            Self::RememberBefore { .. }
+            | Self::RememberAfter { .. }
             | Self::Copy { .. }
             | Self::TakeOver { .. }
             | Self::Changes { .. }
@@ -233,8 +236,12 @@ pub(super) enum GroundAnswer {
         branch: String,
         notices: Vec<String>,
     },
-    Remembered {
+    RememberedBefore {
         is_tracked: bool,
+    },
+    RememberedAfter {
+        is_tracked: bool,
+        changes: Option<ChangesForm>,
         /// Words for the session about snapshots that went before their time.
         #[serde(default)]
         gone: Option<String>,

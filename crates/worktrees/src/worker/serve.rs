@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{Side, TreesError, WorkProgress};
+use engine::{TreesError, WorkProgress};
 use kernel::{MergeHow, SessionId, Turn};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
@@ -191,11 +191,20 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
             let origin = origin.parse().map_err(|_| nobody())?;
             trees.fork(session, directory.0, new.into(), origin, Turn(turn)).await?.into()
         }
-        GroundCall::Remember { directory, turn, is_after, edits } => {
-            let side = if is_after { Side::After } else { Side::Before };
-            let is_tracked = trees.remember(session, directory.0.clone(), Turn(turn), side, edits).await?;
-            let gone = (is_tracked && is_after).then(|| trees.tell_gone(session, &directory.0)).flatten();
-            GroundAnswer::Remembered { is_tracked, gone }
+        GroundCall::RememberBefore { directory, turn } => {
+            let is_tracked = trees.remember_before(session, directory.0, Turn(turn)).await?;
+            GroundAnswer::RememberedBefore { is_tracked }
+        }
+        GroundCall::RememberAfter { directory, turn, edits } => {
+            let there = directory.0.clone();
+            let is_tracked = trees.remember_after(session, there.clone(), Turn(turn), edits).await?;
+            let (changes, gone) = match is_tracked {
+                true => {
+                    (trees.changes(session, there, Turn(turn)).await?, trees.tell_gone(session, &directory.0))
+                }
+                false => (None, None),
+            };
+            GroundAnswer::RememberedAfter { is_tracked, changes: changes.map(Into::into), gone }
         }
         GroundCall::Copy { directory } => {
             trees.copy(session, directory.0).await?;

@@ -30,6 +30,8 @@ pub const WORKTREES_MAX: usize = 200;
 const FILES_TOLD_MAX: usize = 100;
 /// The bytes of names that the answer to a merge has room for where it waits for whoever asked.
 const TOLD_NAMES_BYTES_MAX: usize = 64 * 1024;
+/// The longest that a list of one session waits for a look at a worktree; then it shows what was noted.
+const LIST_LOOK_WAIT: Duration = Duration::from_secs(5);
 /// The longest that we wait for a removal of our own. What takes longer goes on, and is found done the next time.
 const COLLECT_WAIT: Duration = Duration::from_secs(30 * 60);
 
@@ -126,8 +128,14 @@ impl Worktrees {
                 break;
             }
             let in_use = is_in(&row, &name);
-            let seen = match noted.remove(&(session, name.clone())).filter(|_| of.is_none()) {
-                Some(seen) => Some(seen),
+            let seen = match noted.remove(&(session, name.clone())) {
+                Some(noted) if of.is_none() => Some(noted),
+                Some(noted) => {
+                    match tokio::time::timeout(LIST_LOOK_WAIT, self.worktree_now(session, &name)).await {
+                        Ok(seen) => seen?,
+                        Err(_) => Some(noted),
+                    }
+                }
                 None => self.worktree_now(session, &name).await?,
             };
             view.here.extend(seen.map(|seen| (seen, in_use)));

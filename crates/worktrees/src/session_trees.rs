@@ -222,11 +222,14 @@ impl GitTrees {
             (None, None) => self.git.enter(enter(false)).await,
             (Some(_), _) | (_, Some(_)) => Err(GitError::NoSuchWorktree(name.clone())),
         };
-        let entered = match there {
-            Err(GitError::NoSuchWorktree(_)) => self.git.enter(enter(true)).await,
-            there => there,
+        let (entered, is_new) = match there {
+            Err(GitError::NoSuchWorktree(_)) => (self.git.enter(enter(true)).await, true),
+            there => (there, false),
         };
         let entered = entered.map_err(|why| self.why_not(session, &new.name, why))?;
+        if is_new && let Ok(Some(seen)) = self.git.look_at_new(&name).await {
+            self.notes.write(&name, &seen_form(session, new.name.clone(), seen));
+        }
         entered_form(&new.name, entered)
     }
 
@@ -276,6 +279,7 @@ impl GitTrees {
         let name = name_of(session, &new.name)?;
         let entered = self.git.fork(directory, &after, &name, Some(session)).await;
         let entered = entered.map_err(tree_error)?;
+        self.note_made(session, &name).await;
         entered_form(&new.name, entered)
     }
 
@@ -480,6 +484,12 @@ impl GitTrees {
         Ok(seen)
     }
 
+    /// Notes what a worktree looks like that was filled with somebody's work, so that no list has to wait for that. If it cannot be
+    /// seen, whoever lists it looks.
+    async fn note_made(&self, session: SessionId, full: &WorktreeName) {
+        let _ = self.look_at(session, full, None).await;
+    }
+
     /// A turn in this directory is over: if it is a worktree of ours, what it looks like now is noted for lists. Nobody waits for it.
     pub(crate) async fn note_worktree(&self, session: SessionId, directory: &GroundPath) {
         let Some(full) = self.git.worktree_at(Path::new(directory.for_launch())) else { return };
@@ -513,7 +523,9 @@ impl GitTrees {
             .ok_or_else(|| refused(format!("nothing is kept as {}", wanted.reference)))?;
         self.git.take_over(&found.repository, wanted.session).await.map_err(tree_error)?;
         let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
-        entered_form(&wanted.name, entered.map_err(tree_error)?)
+        let entered = entered.map_err(tree_error)?;
+        self.note_made(wanted.session, &full).await;
+        entered_form(&wanted.name, entered)
     }
 
     /// A dry run names the files that are in the way.
@@ -752,5 +764,24 @@ mod tests {
         assert_eq!(before().await, Ok(true), "late, and no trouble");
         let changes = trees.changes(session, directory.clone(), Turn(1)).await.unwrap().unwrap();
         assert_eq!(changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
+    }
+
+    /// A list would have to read its largest file otherwise, which takes longer than a request may.
+    #[tokio::test]
+    async fn a_new_worktree_is_noted_without_a_look_at_its_files() {
+        let (data, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let make =
+            "git init -q && echo one > a && git add a && git -c user.name=a -c user.email=a@b commit -qm one";
+        let made = std::process::Command::new("sh").args(["-c", make]).current_dir(home.path()).status();
+        assert!(made.unwrap().success());
+        let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
+        let session = SessionId::from_bits(1);
+        let new = NewWorktree { name: "blue".to_owned(), base: None, branch: None };
+        let home = home.path().canonicalize().unwrap();
+        trees.enter(session, ground(home), new).await.unwrap();
+        let seen = worktrees_seen(data.path()).unwrap();
+        let blue = &seen[&(session, "blue".to_owned())];
+        assert_eq!((blue.branch.as_str(), blue.ahead, blue.dirty), ("homing/blue", 0, 0));
+        assert!(blue.bytes > 0 && !blue.is_missing, "{blue:?}");
     }
 }

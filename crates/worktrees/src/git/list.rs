@@ -54,7 +54,7 @@ impl Git {
         let mut seen = Vec::new();
         for (name, record) in self.records()? {
             if common.as_ref().is_none_or(|common| record.common == *common) {
-                seen.push(self.look_into(name, &record, None).await?);
+                seen.push(self.look_into(name, &record, None, Files::Compared).await?);
             }
         }
         Ok(seen)
@@ -78,7 +78,15 @@ impl Git {
         size: Option<u64>,
     ) -> Result<Option<WorktreeStatus>, GitError> {
         match self.record(name)? {
-            Some(record) => self.look_into(name.clone(), &record, size).await.map(Some),
+            Some(record) => self.look_into(name.clone(), &record, size, Files::Compared).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same of one that was made this moment: its files are those of its branch, and are not read for it.
+    pub async fn look_at_new(&self, name: &WorktreeName) -> Result<Option<WorktreeStatus>, GitError> {
+        match self.record(name)? {
+            Some(record) => self.look_into(name.clone(), &record, None, Files::New).await.map(Some),
             None => Ok(None),
         }
     }
@@ -88,6 +96,7 @@ impl Git {
         name: WorktreeName,
         record: &WorktreeRecord,
         size: Option<u64>,
+        files: Files,
     ) -> Result<WorktreeStatus, GitError> {
         let root = self.worktree(&name);
         let directory = root.clone();
@@ -115,14 +124,19 @@ impl Git {
             trouble: None,
         };
         // Whatever somebody did to this one, the others are listed.
-        if let Err(why) = self.look_closer(&mut seen, record).await {
+        if let Err(why) = self.look_closer(&mut seen, record, files).await {
             (seen.is_missing, seen.trouble) = (true, Some(why.to_string()));
         }
         Ok(seen)
     }
 
     /// The words of git about it.
-    async fn look_closer(&self, seen: &mut WorktreeStatus, record: &WorktreeRecord) -> Result<(), GitError> {
+    async fn look_closer(
+        &self,
+        seen: &mut WorktreeStatus,
+        record: &WorktreeRecord,
+        files: Files,
+    ) -> Result<(), GitError> {
         if !seen.directory.exists() {
             return Ok(());
         }
@@ -138,7 +152,9 @@ impl Git {
         let shadow = self.shadow(&found)?;
         seen.head = self.find_one(&shadow, "HEAD").await?;
         (seen.ahead, seen.behind) = self.distance(&shadow, record, seen.head.as_deref()).await?;
-        (seen.dirty, seen.untracked) = self.differing(&found, &shadow).await?;
+        if files == Files::Compared {
+            (seen.dirty, seen.untracked) = self.differing(&found, &shadow).await?;
+        }
         Ok(())
     }
 
@@ -189,6 +205,15 @@ impl Git {
         let line = |line: &[u8]| Some(([*line.first()?, *line.get(1)?], line.get(3..)?.to_vec()));
         Ok(out.split(|byte| *byte == 0).filter_map(line).collect())
     }
+}
+
+/// The files of a worktree, as a look takes them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    /// Each is compared with its branch's. A large one that is as young as the index is read for it.
+    Compared,
+    /// They were written a moment ago.
+    New,
 }
 
 /// A file that goes with the look it was made for, however that ends.

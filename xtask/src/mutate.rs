@@ -417,7 +417,6 @@ const BREAKS: &[Break] = &[
 /// A store's suite: its package, and the module in which the promises are.
 const STORES: [(&str, &str); 2] = [("homing-store", "memory::"), ("homing-store-sqlite", "conformance::")];
 
-/// Breaks each rule, and says which promises failed.
 /// The number of rules that can be broken.
 pub(crate) fn rules() -> usize {
     BREAKS.len()

@@ -65,6 +65,12 @@ pub(crate) fn in_cache(file: &str, variable: &str) -> Option<PathBuf> {
     lines.find(|(name, _)| *name == variable).map(|(_, path)| PathBuf::from(path))
 }
 
+/// Where real agents have their homes. Not below `/tmp`: codex does not trust a home there, and leaves its sandbox out.
+pub(crate) fn not_tmp() -> PathBuf {
+    let usual = PathBuf::from("/var/tmp");
+    if usual.is_dir() { usual } else { std::env::temp_dir() }
+}
+
 /// One real agent with everything it needs around it. Gone when it is dropped.
 #[derive(Debug)]
 pub struct AgentFixture {
@@ -78,7 +84,7 @@ impl AgentFixture {
     /// A new home and a new model for that agent.
     #[track_caller]
     pub fn new(agent: RealAgent) -> Self {
-        let place = tempfile::tempdir().expect("a temporary directory can be made");
+        let place = tempfile::tempdir_in(not_tmp()).expect("a temporary directory can be made");
         let stage = Self { agent, model: StubModel::start(), place };
         for directory in [stage.home(), stage.locks(), stage.directory()] {
             fs::create_dir_all(directory).expect("a directory can be made there");

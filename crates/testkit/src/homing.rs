@@ -20,6 +20,8 @@ pub struct Setup {
     variables: Vec<(String, String)>,
     config: Option<String>,
     is_ordinary: bool,
+    /// Where its directory is made.
+    place: PathBuf,
 }
 
 /// The user and group that nobody has, and everybody knows.
@@ -34,7 +36,15 @@ impl Setup {
             variables: Vec::new(),
             config: None,
             is_ordinary: false,
+            place: std::env::temp_dir(),
         }
+    }
+
+    /// Where homes of real agents may be.
+    #[must_use]
+    pub fn for_real_agents(mut self) -> Self {
+        self.place = crate::agent_fixture::not_tmp();
+        self
     }
 
     /// With one more argument for `serve`.
@@ -68,7 +78,8 @@ impl Setup {
     /// Starts it in a fresh directory.
     #[track_caller]
     pub fn start(self) -> Homing {
-        let root = tempfile::Builder::new().prefix("homing-test-").tempdir().expect("a directory");
+        let root =
+            tempfile::Builder::new().prefix("homing-test-").tempdir_in(&self.place).expect("a directory");
         let (port, http) = (Port::reserve(), Http::new("", ""));
         let mut homing = Homing { setup: self, root, port, child: None, drains: Vec::new(), http };
         fs::create_dir_all(homing.place()).expect("a directory to stand in");

@@ -36,6 +36,21 @@ pub fn number_outside(supervisor: u32, own: u32) -> Option<u32> {
     })
 }
 
+/// The agent's own process: the eldest below its supervisor, or below the first process of its namespace, which is ours.
+pub fn agent_below(supervisor: u32) -> Option<u32> {
+    let eldest = |parent| children_of(parent).into_iter().min_by_key(|pid| started(*pid));
+    let first = eldest(supervisor)?;
+    let is_ours = first != status_of(first, "NSpid:")? && status_of(first, "NSpid:") == Some(1);
+    if is_ours { eldest(first) } else { Some(first) }
+}
+
+/// The time at which a process began, in ticks since the machine did.
+fn started(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    after_name.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(u64::MAX)
+}
+
 /// The spare supervisor of a server and the first process that it has prepared, once both are there: a supervisor below the
 /// server that has nothing below it but that.
 pub fn spare_of(server: u32) -> Option<[u32; 2]> {

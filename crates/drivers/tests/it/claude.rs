@@ -74,7 +74,7 @@ impl Scene {
     /// The process of the session, if there is one.
     fn pid(&self) -> Option<i32> {
         let lock = self.stage.locks().join(format!("{}.lock", agent::TreeName::of(self.session)));
-        children(holder_at(&lock)?["pid"].as_i64()? as i32).first().copied()
+        testkit::agent_below(holder_at(&lock)?["pid"].as_u64()?.try_into().ok()?)?.try_into().ok()
     }
 
     fn left(&self) -> usize {
@@ -164,17 +164,6 @@ impl Attempt {
 
 async fn within<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(WAIT, what).await.expect("it takes too long")
-}
-
-fn children(parent: i32) -> Vec<i32> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_child = |pid: &i32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
-    };
-    pids.filter(is_child).collect()
 }
 
 #[tokio::test]

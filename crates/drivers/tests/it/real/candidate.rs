@@ -275,24 +275,14 @@ impl Candidate for Real {
 }
 
 impl Real {
-    /// The agent's own process: the eldest child of its supervisor.
+    /// The agent's own process.
     fn main_process(&self, tree: &TreeName) -> Pid {
         let lock = self.stage.locks().join(format!("{tree}.lock"));
         let holder: serde_json::Value = serde_json::from_slice(&std::fs::read(lock).unwrap()).unwrap();
         let supervisor = holder["pid"].as_i64().unwrap();
-        let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
-        let children = children.unwrap();
-        let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
-        let eldest = pids.min_by_key(|pid| started(*pid)).expect("it has an agent");
-        Pid::from_raw(eldest).unwrap()
+        let agent = testkit::agent_below(supervisor.try_into().unwrap()).expect("it has an agent");
+        Pid::from_raw(agent.try_into().unwrap()).unwrap()
     }
-}
-
-/// When a process began, in ticks since the machine did.
-fn started(pid: i32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-    after_name.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(u64::MAX)
 }
 
 impl Dialect for Real {

@@ -66,7 +66,10 @@ impl Trial {
         let around =
             project.parent().and_then(Path::to_str).expect("it lies in a directory with a plain name");
         // The stage is not below the server's own directory.
-        Self { homing: setup().config(&config).variable("HOMING_ROOTS", around).start(), stage }
+        Self {
+            homing: setup().for_real_agents().config(&config).variable("HOMING_ROOTS", around).start(),
+            stage,
+        }
     }
 
     /// Where a session is made, if it is not there.

@@ -8,7 +8,8 @@ use super::{Acts, Trial};
 #[test]
 fn codex_has_its_own_sandbox_behind_either_layout() {
     let trial = Trial::new(RealAgent::Codex, Acts::AtOnce);
-    let codex = std::env::var("HOMING_TEST_CODEX").expect("`cargo xtask tools --agents` says where it is");
+    let codex = RealAgent::Codex.program();
+    let codex = codex.to_str().expect("a plain name");
     let directory = trial.homing.place().canonicalize().unwrap();
     for layout in ["hide", "list"] {
         let to = json!({ "new": { "directory": directory, "agent": "scripted" } });

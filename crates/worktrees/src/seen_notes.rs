@@ -2,7 +2,6 @@
 //!
 //! A worker writes them beside its own records; the server reads them, and trusts neither their size nor their kind.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use engine::TreeSeen;
@@ -40,18 +39,5 @@ impl SeenNotes {
         let text = read_own(&self.path(name)).ok()?;
         let form: SeenForm = serde_json::from_slice(&text).ok()?;
         Some(form.tree(session))
-    }
-
-    /// All notes of these worktrees, by whose they are and what they are called.
-    pub(crate) fn of(
-        &self,
-        names: impl IntoIterator<Item = (WorktreeName, Option<SessionId>)>,
-    ) -> BTreeMap<(SessionId, String), TreeSeen> {
-        let notes = names.into_iter().filter_map(|(name, session)| {
-            let session = session?;
-            let own = name.own(session)?.to_owned();
-            Some(((session, own), self.read(session, &name)?))
-        });
-        notes.collect()
     }
 }

@@ -724,14 +724,28 @@ pub(crate) fn worktree_names(data: &Path) -> Result<Vec<(SessionId, String)>, Tr
 pub(crate) fn worktrees_seen(data: &Path) -> Result<engine::SeenTrees, TreesError> {
     let mut seen = engine::SeenTrees::new();
     for place in own_places(data) {
-        let names = GitTrees::open_at(data, &place)?.git.names().map_err(tree_error)?;
-        seen.extend(SeenNotes::at(&place).of(names));
+        let recorded = GitTrees::open_at(data, &place)?.git.recorded().map_err(tree_error)?;
+        let notes = SeenNotes::at(&place);
+        let trees = recorded.into_iter().filter_map(|status| as_noted(data, &notes, status));
+        seen.extend(trees.map(|tree| ((tree.session, tree.name.clone()), tree)));
     }
     let directories = SessionDirectories::of(data);
     for tree in seen.values_mut() {
         tree.is_missing |= directories.hold(&tree.directory).is_err();
     }
     Ok(seen)
+}
+
+/// A worktree as it was noted, or as it was made if nobody has looked at it since.
+fn as_noted(data: &Path, notes: &SeenNotes, mut status: crate::git::WorktreeStatus) -> Option<TreeSeen> {
+    let (session, made_at_ms) = (status.session?, status.made_at_ms);
+    status.directory = processes::wall::worktrees_of(data, session).join(status.name.as_str());
+    let own = status.name.own(session)?.to_owned();
+    let noted = notes.read(session, &status.name);
+    Some(noted.unwrap_or_else(|| TreeSeen {
+        seen_at: kernel::Moment(made_at_ms),
+        ..seen_form(session, own, status)
+    }))
 }
 
 /// The removed worktrees that our own records name, the newest first.
@@ -781,7 +795,13 @@ mod tests {
         trees.enter(session, ground(home), new).await.unwrap();
         let seen = worktrees_seen(data.path()).unwrap();
         let blue = &seen[&(session, "blue".to_owned())];
-        assert_eq!((blue.branch.as_str(), blue.ahead, blue.dirty), ("homing/blue", 0, 0));
+        assert_eq!((blue.branch.as_str(), blue.ahead, blue.dirty), ("homing/blue-000000000001", 0, 0));
         assert!(blue.bytes > 0 && !blue.is_missing, "{blue:?}");
+        // One that an older version has made.
+        std::fs::remove_dir_all(data.path().join("git/seen")).unwrap();
+        let seen = worktrees_seen(data.path()).unwrap();
+        let as_made = &seen[&(session, "blue".to_owned())];
+        assert_eq!((as_made.seen_at, as_made.dirty), (blue.made_at, 0));
+        assert!(as_made.directory == blue.directory && !as_made.is_missing, "{as_made:?}");
     }
 }

@@ -44,6 +44,30 @@ pub struct WorktreeStatus {
     pub trouble: Option<String>,
 }
 
+impl WorktreeStatus {
+    /// As our record has it.
+    fn of(name: WorktreeName, record: &WorktreeRecord, directory: PathBuf) -> Self {
+        Self {
+            name,
+            session: session_of(record),
+            directory,
+            repository: record.home.clone(),
+            branch: record.branch.as_deref().and_then(short),
+            head: None,
+            ahead: 0,
+            behind: 0,
+            dirty: 0,
+            untracked: 0,
+            size_bytes: 0,
+            made_at_ms: record.made_at_ms,
+            used_at_ms: record.made_at_ms,
+            is_missing: true,
+            is_deleted: false,
+            trouble: None,
+        }
+    }
+}
+
 impl Git {
     /// All worktrees of ours, or those of the repository around a directory.
     pub async fn list(&self, repository: Option<&Path>) -> Result<Vec<WorktreeStatus>, GitError> {
@@ -54,7 +78,7 @@ impl Git {
         let mut seen = Vec::new();
         for (name, record) in self.records()? {
             if common.as_ref().is_none_or(|common| record.common == *common) {
-                seen.push(self.look_into(name, &record, None, Files::Compared).await?);
+                seen.push(self.look_into(name, &record, None, FilesLook::Compared).await?);
             }
         }
         Ok(seen)
@@ -63,6 +87,16 @@ impl Git {
     /// The names of our worktrees, and the sessions that they were made for. Looks into none.
     pub fn names(&self) -> Result<Vec<(WorktreeName, Option<SessionId>)>, GitError> {
         Ok(self.records()?.into_iter().map(|(name, record)| (name, session_of(&record))).collect())
+    }
+
+    /// All worktrees of ours as our records have them, with nothing looked at: as each was when it was made.
+    pub fn recorded(&self) -> Result<Vec<WorktreeStatus>, GitError> {
+        let made = |(name, record): (WorktreeName, WorktreeRecord)| {
+            let directory = self.worktree(&name);
+            let is_missing = record.state != RecordState::Made;
+            WorktreeStatus { is_missing, ..WorktreeStatus::of(name, &record, directory) }
+        };
+        Ok(self.records()?.into_iter().map(made).collect())
     }
 
     /// The name of the worktree of ours that a directory is in, by its path.
@@ -78,7 +112,7 @@ impl Git {
         size: Option<u64>,
     ) -> Result<Option<WorktreeStatus>, GitError> {
         match self.record(name)? {
-            Some(record) => self.look_into(name.clone(), &record, size, Files::Compared).await.map(Some),
+            Some(record) => self.look_into(name.clone(), &record, size, FilesLook::Compared).await.map(Some),
             None => Ok(None),
         }
     }
@@ -86,7 +120,7 @@ impl Git {
     /// The same of one that was made this moment: its files are those of its branch, and are not read for it.
     pub async fn look_at_new(&self, name: &WorktreeName) -> Result<Option<WorktreeStatus>, GitError> {
         match self.record(name)? {
-            Some(record) => self.look_into(name.clone(), &record, None, Files::New).await.map(Some),
+            Some(record) => self.look_into(name.clone(), &record, None, FilesLook::New).await.map(Some),
             None => Ok(None),
         }
     }
@@ -96,7 +130,7 @@ impl Git {
         name: WorktreeName,
         record: &WorktreeRecord,
         size: Option<u64>,
-        files: Files,
+        files: FilesLook,
     ) -> Result<WorktreeStatus, GitError> {
         let root = self.worktree(&name);
         let directory = root.clone();
@@ -105,24 +139,8 @@ impl Git {
             Some(size) => size,
             None => blocking(move || Ok(size_of(&root))).await?,
         };
-        let mut seen = WorktreeStatus {
-            name,
-            session: session_of(record),
-            directory,
-            repository: record.home.clone(),
-            branch: record.branch.as_deref().and_then(short),
-            head: None,
-            ahead: 0,
-            behind: 0,
-            dirty: 0,
-            untracked: 0,
-            size_bytes,
-            made_at_ms: record.made_at_ms,
-            used_at_ms: record.made_at_ms,
-            is_missing: true,
-            is_deleted,
-            trouble: None,
-        };
+        let mut seen =
+            WorktreeStatus { size_bytes, is_deleted, ..WorktreeStatus::of(name, record, directory) };
         // Whatever somebody did to this one, the others are listed.
         if let Err(why) = self.look_closer(&mut seen, record, files).await {
             (seen.is_missing, seen.trouble) = (true, Some(why.to_string()));
@@ -135,7 +153,7 @@ impl Git {
         &self,
         seen: &mut WorktreeStatus,
         record: &WorktreeRecord,
-        files: Files,
+        files: FilesLook,
     ) -> Result<(), GitError> {
         if !seen.directory.exists() {
             return Ok(());
@@ -152,7 +170,7 @@ impl Git {
         let shadow = self.shadow(&found)?;
         seen.head = self.find_one(&shadow, "HEAD").await?;
         (seen.ahead, seen.behind) = self.distance(&shadow, record, seen.head.as_deref()).await?;
-        if files == Files::Compared {
+        if files == FilesLook::Compared {
             (seen.dirty, seen.untracked) = self.differing(&found, &shadow).await?;
         }
         Ok(())
@@ -209,7 +227,7 @@ impl Git {
 
 /// The files of a worktree, as a look takes them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Files {
+enum FilesLook {
     /// Each is compared with its branch's. A large one that is as young as the index is read for it.
     Compared,
     /// They were written a moment ago.

@@ -83,7 +83,7 @@ pub use unseen::{UnseenPart, UnseenReason};
 
 use objects::RecentCommits;
 use repository::Repository;
-use run::GitRunner;
+use run::{GitRunner, program_at};
 use running::RunningGits;
 
 /// Where our files are. All are ours alone, and no agent sees of them but its own worktree and its own directory.
@@ -169,7 +169,7 @@ impl Git {
             own: canonical(&places.own)?,
         };
         let runner = GitRunner {
-            program: program.to_path_buf(),
+            program: program_at(program),
             home: places.own.join("home"),
             time_max: bounds.time_max,
             stuck_max: bounds.stuck_max,

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -354,8 +355,7 @@ impl GitCall {
             false => Command::new(&self.plan.runner.program),
         };
         command.env_clear().envs(ENVIRONMENT.iter().copied());
-        command
-            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()));
+        command.env("PATH", search_path());
         command.env("HOME", &self.plan.runner.home).env("XDG_CONFIG_HOME", &self.plan.runner.home);
         command.env("GIT_DIR", &self.plan.git_dir);
         if let Some(work_tree) = &self.plan.work_tree {
@@ -449,6 +449,24 @@ impl GitCall {
         }
         Ok(GitOutput { code, out, complaint, is_cut })
     }
+}
+
+fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
+/// The path of a program that is named as in a shell; its name, if it is nowhere. Who starts a program by its name, with a `PATH` of its own,
+/// is copied whole for it, and every directory is tried, each time.
+pub(super) fn program_at(named: &Path) -> PathBuf {
+    if named.components().count() > 1 {
+        return named.to_path_buf();
+    }
+    let is_program = |path: &PathBuf| {
+        path.is_absolute() && path.metadata().is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0)
+    };
+    let search_path = search_path();
+    let mut there = std::env::split_paths(&search_path).map(|directory| directory.join(named));
+    there.find(is_program).unwrap_or_else(|| named.to_path_buf())
 }
 
 /// Git and what it has started itself, ended together. Zero: it has ended.
@@ -550,4 +568,19 @@ async fn read_bounded(mut from: impl AsyncRead + Unpin, bytes_max: usize) -> io:
     let mut byte = [0];
     let is_cut = kept.len() == bytes_max && from.read(&mut byte).await? > 0;
     Ok((kept, is_cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_once_and_then_started_by_its_path() {
+        let git = program_at(Path::new("git"));
+        assert!(git.is_absolute() && git.ends_with("git"), "{git:?}");
+        let made = Path::new("./made/by/somebody/git");
+        assert_eq!(program_at(made), made);
+        let nowhere = Path::new("no-such-program-of-anybody");
+        assert_eq!(program_at(nowhere), nowhere, "the start says that it is not there");
+    }
 }

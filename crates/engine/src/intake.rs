@@ -229,7 +229,17 @@ impl WayIn {
             refused,
             WayInError::Conflict(ConflictError::UnknownAgent { .. }) | WayInError::BadDirectory(_)
         );
-        let Some(key) = key.filter(|_| may_be) else { return Err(refused.into()) };
+        self.made_under(by, key.filter(|_| may_be), refused).await
+    }
+
+    /// The session that was made under this key, or why there is none.
+    async fn made_under(
+        &self,
+        by: &Principal,
+        key: Option<store::Key>,
+        refused: WayInError,
+    ) -> Result<Made, Declined> {
+        let Some(key) = key else { return Err(refused.into()) };
         match self.ports.store.answer_for(by.org, by.person, key, self.ports.now()).await? {
             KeyAnswer::Never => Err(refused.into()),
             KeyAnswer::Repeated(made) => Ok(Made { session: SessionId::from_bits(made), repeated: true }),

@@ -41,8 +41,14 @@ impl WayIn {
         authorize(by, Act::Say, &record, ()).map_err(denied)?;
         let fresh = Fresh { address: None, agent: &record.agent, directory: None };
         authorize_new(by, fresh, ()).map_err(denied)?;
-        let new = self.forked(session, at, title).await?;
-        self.may_enter(by, new.enter.is_some()).await?;
+        let new = match self.forked(session, at, title).await {
+            Ok(new) => new,
+            // The origin's directory may be gone by now, and its turn forgotten.
+            Err(refused) => return self.made_under(by, key, refused).await,
+        };
+        if let Err(refused) = self.may_enter(by, new.enter.is_some()).await {
+            return self.made_under(by, key, refused).await;
+        }
         let (past, subject, trail) = (None, Some(session.to_string()), self.ports.trail("fork", trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
         let schemes = trace.schemes;

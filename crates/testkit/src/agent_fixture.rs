@@ -80,6 +80,13 @@ pub struct AgentFixture {
     place: TempDir,
 }
 
+impl Drop for AgentFixture {
+    /// Codex closes the `.git` of `/tmp` to what it starts, and bwrap makes that place if there is none: empty, and nobody's.
+    fn drop(&mut self) {
+        let _ = fs::remove_dir("/tmp/.git");
+    }
+}
+
 impl AgentFixture {
     /// A new home and a new model for that agent.
     #[track_caller]

@@ -196,13 +196,13 @@ async fn snapshot(yard: &Yard, moment: SnapshotMoment) -> Snapshot {
     yard.git.snapshot(&yard.repository, &snapshot_name(1, moment)).await.unwrap().unwrap()
 }
 
-/// A git that is killed in the midst of its work: the run with this number gets so many milliseconds.
-pub(super) fn dying_git(place: &Path, run: usize, milliseconds: u32) -> Git {
+/// A git that is killed in the midst of its work: the run with this number gets so many microseconds.
+pub(super) fn dying_git(place: &Path, run: usize, microseconds: u32) -> Git {
     let (program, count) = (place.join("dying-git"), place.join("count"));
     let _ = fs::remove_file(&count);
     let text = format!(
         "#!/bin/sh\necho >> {count}\nif [ $(wc -l < {count}) -eq {run} ]; then\n\
-         exec timeout -s KILL 0.{milliseconds:03} git \"$@\"\nfi\nexec git \"$@\"\n",
+         exec timeout -s KILL 0.{microseconds:06} git \"$@\"\nfi\nexec git \"$@\"\n",
         count = count.display()
     );
     write(&program, text.as_bytes());
@@ -227,7 +227,7 @@ async fn a_git_that_is_killed_leaves_nothing_that_cannot_go_on() {
     for run in [1, 2, 4] {
         let yard = larger();
         let place: PathBuf = yard.place.path().canonicalize().unwrap();
-        let dying = |after: usize| dying_git(&place, run, [1, 2, 5][after % 3]);
+        let dying = |after: usize| dying_git(&place, run, [100, 2_000, 5_000][after % 3]);
         ends += usize::from(dying(run).enter(yard.wish("one")).await.is_err());
         let root = yard.enter("one").await.root;
         assert_eq!(plain(&root, &["status", "--porcelain"]), "");

@@ -360,7 +360,7 @@ async fn goes_on_from_every_run_of_git(how: MergeHow) {
     for run in (1..).step_by(every as usize) {
         assert!(run < RUNS_MAX, "it has no end");
         again.take_back();
-        let stopped = merge(&dying_git(place, run, 1), how).await;
+        let stopped = merge(&dying_git(place, run, 1_000), how).await;
         if stopped.is_err() {
             // Whoever could not go on has left everything as it was.
             let now = Seen::of(&again.yard.repository);

@@ -4,6 +4,7 @@
 //! A driver brings the arguments, the variables of its own and a `AgentProtocol`; everything else is here, so that a new
 //! driver has nothing to forget.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,10 @@ use std::time::Duration;
 use agent::{Account, EndedLeftovers, Launch, Presence, Running, TreeName, Trouble};
 use kernel::Failure;
 use processes::wall::{Wall, WalledSession};
-use processes::{EndedTree, ProcessError, ProcessTree, SILENCE_MS_MAX, SpareSupervisor, TreePlan, end_tree};
+use processes::{
+    EndedTree, PATH_FALLBACK, ProcessError, ProcessTree, SILENCE_MS_MAX, SpareSupervisor, TreePlan, end_tree,
+    find_program,
+};
 use tokio::process::Command;
 
 use crate::kept_processes::{KeptConfig, KeptProcesses};
@@ -25,8 +29,6 @@ const VERSION_WAIT: Duration = Duration::from_secs(20);
 const VERSION_BYTES_MAX: usize = 100;
 /// The part of an agent's own settings that is looked at.
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
-/// Where programs are looked for when our own environment does not say.
-const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The settings of one agent's program.
 #[derive(Debug, Clone)]
@@ -158,13 +160,8 @@ impl<T: AgentProtocol> AgentProgram<T> {
 
     /// The program as a path, if it is there and may be started.
     pub(crate) fn path(&self) -> Option<PathBuf> {
-        if self.config.program.contains('/') {
-            return Some(PathBuf::from(&self.config.program)).filter(|path| is_program(path));
-        }
         let path = self.config.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-        std::env::split_paths(path.unwrap_or(PATH_FALLBACK))
-            .map(|directory| directory.join(&self.config.program))
-            .find(|path| is_program(path))
+        find_program(Path::new(&self.config.program), OsStr::new(path.unwrap_or(PATH_FALLBACK)))
     }
 
     /// The program, if it is there, and what it says when asked for its version with these arguments.
@@ -319,11 +316,6 @@ pub(crate) fn settings_in(path: &Path) -> String {
     let read = file.map(|file| file.take(SETTINGS_BYTES_MAX).read_to_end(&mut bytes));
     let _ = read; // What could be read is looked at.
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 /// The first word that looks like a version in what a program says.

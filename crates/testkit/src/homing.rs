@@ -21,7 +21,7 @@ pub struct Setup {
     config: Option<String>,
     is_ordinary: bool,
     /// Where its directory is made.
-    place: PathBuf,
+    made_in: PathBuf,
 }
 
 /// The user and group that nobody has, and everybody knows.
@@ -36,14 +36,14 @@ impl Setup {
             variables: Vec::new(),
             config: None,
             is_ordinary: false,
-            place: std::env::temp_dir(),
+            made_in: std::env::temp_dir(),
         }
     }
 
     /// Where homes of real agents may be.
     #[must_use]
     pub fn for_real_agents(mut self) -> Self {
-        self.place = crate::agent_fixture::not_tmp();
+        self.made_in = crate::agent_fixture::not_tmp();
         self
     }
 
@@ -79,7 +79,7 @@ impl Setup {
     #[track_caller]
     pub fn start(self) -> Homing {
         let root =
-            tempfile::Builder::new().prefix("homing-test-").tempdir_in(&self.place).expect("a directory");
+            tempfile::Builder::new().prefix("homing-test-").tempdir_in(&self.made_in).expect("a directory");
         let (port, http) = (Port::reserve(), Http::new("", ""));
         let mut homing = Homing { setup: self, root, port, child: None, drains: Vec::new(), http };
         fs::create_dir_all(homing.place()).expect("a directory to stand in");

@@ -1,7 +1,7 @@
 //! The directories that sessions act in, for the engine.
 //!
 //! The engine's port `Trees` is `worker`: everything that touches a session's ground is done by a process behind that
-//! session's wall, in which `session_trees` does it by the real git (`git`). `session_ground` is the port `Ground`. Both hold a
+//! session's wall, in which `session_trees` does it by the real git (`git`); what the server reads of its records is `session_trees/recorded`. `session_ground` is the port `Ground`. Both hold a
 //! directory to its name first (`session_directory`); `directory_check` looks at one before a session is made in it. `seen_notes`
 //! is what lists of worktrees show, and `repositories` what has to be there besides a session's directory.
 //! `snapshot_backup` copies snapshots for a backup, and puts them back.

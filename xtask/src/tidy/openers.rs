@@ -54,7 +54,8 @@ const OPENERS: &[(&str, &str)] = &[
     ("crates/worktrees/src/repositories.rs", "the name of the data directory"),
     ("crates/worktrees/src/seen_notes.rs", "our own notes"),
     ("crates/worktrees/src/session_directory.rs", "holds directories, and makes those of sessions"),
-    ("crates/worktrees/src/session_trees.rs", "the worker's side, and names in our own records"),
+    ("crates/worktrees/src/session_trees.rs", "the worker's side"),
+    ("crates/worktrees/src/session_trees/recorded.rs", "names in our own records"),
     ("crates/worktrees/src/snapshot_backup.rs", "our own snapshots"),
     ("crates/worktrees/src/worker/serve.rs", "the worker's side"),
     (

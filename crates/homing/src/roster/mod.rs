@@ -30,8 +30,6 @@ use crate::exit::{CliError, Exit};
 use crate::{system, wall};
 pub(crate) use configured::ConfiguredAgent;
 
-/// Where programs are looked for when our own environment does not say.
-const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Variables that say where things are in a home. With another home they would lead back to the first.
 pub(crate) const HOME_BOUND: [&str; 6] = [
     "XDG_CONFIG_HOME",
@@ -272,7 +270,7 @@ pub(crate) fn environment(table: &AgentTable) -> Result<Vec<(String, String)>> {
         all.push((name.clone(), value));
     }
     if !all.iter().any(|(name, _)| name == "PATH") {
-        all.push(("PATH".to_owned(), PATH_FALLBACK.to_owned()));
+        all.push(("PATH".to_owned(), processes::PATH_FALLBACK.to_owned()));
     }
     Ok(all)
 }

@@ -21,7 +21,8 @@ use super::note::{NotedPath, SnapshotNote};
 use super::record::{RecordState, WorktreeRecord};
 use super::repository::{Repository, read_line};
 use super::shadow::{HeldLock, ShadowRepository, copy_whole_index};
-use super::snapshot::{LastSnapshot, SnapshotHeader, Staged};
+use super::snapshot::LastSnapshot;
+use super::snapshot_header::{SnapshotHeader, Staged};
 use super::undo::PathChanges;
 
 /// The index with which files are checked out again.

@@ -43,6 +43,8 @@ mod run;
 mod running;
 mod shadow;
 mod snapshot;
+mod snapshot_header;
+mod sorted_paths;
 mod stamps;
 mod store;
 mod stuck;

@@ -15,7 +15,8 @@ use super::file_modes::FileModes;
 use super::names::SnapshotName;
 use super::repo_moves::StashNote;
 use super::shadow::ShadowRepository;
-use super::snapshot::{LastSnapshot, Snapshot, SnapshotExtras, SnapshotHeader};
+use super::snapshot::{LastSnapshot, Snapshot, SnapshotExtras};
+use super::snapshot_header::SnapshotHeader;
 
 /// The facts of a working tree at the moment of a snapshot that its tree does not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

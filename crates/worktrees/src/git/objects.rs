@@ -15,7 +15,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use super::error::GitError;
 use super::make_private;
-use super::snapshot::SnapshotHeader;
+use super::snapshot_header::SnapshotHeader;
 use super::store::sync_directory;
 
 /// The name and the address of whoever made it, as for everything that git writes for us (`run`).

@@ -12,7 +12,8 @@ use super::names::is_object_id;
 use super::note::SnapshotNote;
 use super::repository::{Repository, open_plain};
 use super::shadow::ShadowRepository;
-use super::snapshot::{Snapshot, SnapshotHeader};
+use super::snapshot::Snapshot;
+use super::snapshot_header::SnapshotHeader;
 
 /// The part of git's own lists that is looked at.
 const LIST_BYTES_MAX: u64 = 4 * 1024 * 1024;

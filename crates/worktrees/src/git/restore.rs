@@ -13,7 +13,8 @@ use super::names::{BranchName, SnapshotName, WorktreeName};
 use super::record::{RecordState, WorktreeRecord};
 use super::repository::Repository;
 use super::shadow::ShadowRepository;
-use super::snapshot::{Snapshot, Staged, split_at_byte};
+use super::snapshot::{Snapshot, split_at_byte};
+use super::snapshot_header::Staged;
 use super::{Git, now_ms};
 
 impl Git {

@@ -6,13 +6,13 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::Duration;
 
+use processes::{PATH_FALLBACK, find_program};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
@@ -452,21 +452,13 @@ impl GitCall {
 }
 
 fn search_path() -> OsString {
-    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+    std::env::var_os("PATH").unwrap_or_else(|| PATH_FALLBACK.into())
 }
 
-/// The path of a program that is named as in a shell; its name, if it is nowhere. Who starts a program by its name, with a `PATH` of its own,
-/// is copied whole for it, and every directory is tried, each time.
+/// Git as a path; its name, if it is nowhere: then the start says so. Who starts a program by its name, with a `PATH` of its own, is
+/// copied whole for it, and every directory is tried, each time.
 pub(super) fn program_at(named: &Path) -> PathBuf {
-    if named.components().count() > 1 {
-        return named.to_path_buf();
-    }
-    let is_program = |path: &PathBuf| {
-        path.is_absolute() && path.metadata().is_ok_and(|about| about.is_file() && about.mode() & 0o111 != 0)
-    };
-    let search_path = search_path();
-    let mut there = std::env::split_paths(&search_path).map(|directory| directory.join(named));
-    there.find(is_program).unwrap_or_else(|| named.to_path_buf())
+    find_program(named, &search_path()).unwrap_or_else(|| named.to_path_buf())
 }
 
 /// Git and what it has started itself, ended together. Zero: it has ended.

@@ -17,13 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use engine::WorkPhase;
 
-use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
 use super::names::{SnapshotName, check_hidden, is_object_id};
 use super::objects::{SeenCommit, commit_text, write_commit};
 use super::repository::{Repository, bytes_path, read_line, read_own};
 use super::run::GitCall;
 use super::shadow::{ShadowRepository, copy_index, copy_whole_index, write_note};
+use super::snapshot_header::{SnapshotHeader, Staged};
+use super::sorted_paths::sort;
 use super::store::SnapshotStore;
 use super::unseen::{UnseenPart, UnseenReason, bounded};
 use super::{Git, blocking, now_ms};
@@ -74,34 +75,6 @@ pub(super) struct SnapshotTrees {
     pub(super) ours_before: Option<IndexStamp>,
     /// Files that look otherwise from outside than the index had them.
     pub(super) touched: BTreeSet<Vec<u8>>,
-}
-
-/// The header that a snapshot's commit has of itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct SnapshotHeader {
-    pub(super) head: Option<String>,
-    pub(super) branch: Option<String>,
-    pub(super) staged: Option<Staged>,
-    pub(super) kept: Option<String>,
-    /// Commits that nothing else might hold: the parents after what was kept.
-    pub(super) commits: Vec<String>,
-    pub(super) unseen: Vec<UnseenPart>,
-    pub(super) note: Option<String>,
-}
-
-/// The staged files: a tree, or in the midst of a merge a tree for each stage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Staged {
-    Tree(String),
-    Stages(String),
-}
-
-impl Staged {
-    pub(super) fn tree(&self) -> &str {
-        match self {
-            Self::Tree(tree) | Self::Stages(tree) => tree,
-        }
-    }
 }
 
 /// The memory of the last snapshot of a working tree. Only to save time.
@@ -713,60 +686,6 @@ impl Git {
     }
 }
 
-impl SeenCommit {
-    fn read(commit: &str, text: &str) -> Self {
-        let tree = text.lines().next().and_then(|line| line.strip_prefix("tree ")).unwrap_or_default();
-        Self { commit: commit.to_owned(), tree: tree.to_owned(), header: SnapshotHeader::read(text) }
-    }
-}
-
-impl SnapshotHeader {
-    fn write(&self, name: &SnapshotName) -> String {
-        let mut text = format!("homing: {} turn {} of {}\n\n", name.moment.word(), name.turn, name.session);
-        let mut say = |key: &str, value: Option<&str>| {
-            if let Some(value) = value {
-                text.push_str(&format!("{key} {value}\n"));
-            }
-        };
-        say("head", self.head.as_deref());
-        say("branch", self.branch.as_deref());
-        match &self.staged {
-            Some(Staged::Tree(tree)) => say("staged", Some(tree)),
-            Some(Staged::Stages(tree)) => say("stages", Some(tree)),
-            None => {}
-        }
-        say("kept", self.kept.as_deref());
-        for part in &self.unseen {
-            say("unseen", Some(&part.line()));
-        }
-        say("note", self.note.as_deref());
-        text
-    }
-
-    fn read(commit: &str) -> Self {
-        let mut told = Self::default();
-        let (about, message) = commit.split_once("\n\n").unwrap_or((commit, ""));
-        for (key, value) in message.lines().skip(1).filter_map(|line| line.split_once(' ')) {
-            let value = value.to_owned();
-            match key {
-                "head" if is_object_id(&value) => told.head = Some(value),
-                "branch" => told.branch = Some(value),
-                "staged" if is_object_id(&value) => told.staged = Some(Staged::Tree(value)),
-                "stages" if is_object_id(&value) => told.staged = Some(Staged::Stages(value)),
-                "unseen" => told.unseen.extend(UnseenPart::read(&value)),
-                "kept" if is_object_id(&value) => told.kept = Some(value),
-                "note" => told.note = Some(value),
-                _ => {}
-            }
-        }
-        if let Some(kept) = &told.kept {
-            let parents = about.lines().filter_map(|line| line.strip_prefix("parent "));
-            told.commits = parents.skip_while(|id| id != kept).skip(1).map(str::to_owned).collect();
-        }
-        told
-    }
-}
-
 /// A ref for one more snapshot of those that are kept apart. The hidden refs are held by the caller.
 fn free_reference(store: &SnapshotStore, name: &SnapshotName) -> Result<String, GitError> {
     let mut names = (1..=APART_MAX).map(|number| name.numbered(number));
@@ -774,66 +693,6 @@ fn free_reference(store: &SnapshotStore, name: &SnapshotName) -> Result<String, 
         command: "git update-ref".into(),
         said: "too many snapshots of one turn".into(),
     })
-}
-
-/// Paths by what is to be done with them, each ended by a zero.
-struct SortedPaths {
-    gone: Vec<u8>,
-    there: Vec<u8>,
-    /// Repositories within this one, each by itself.
-    nested: Vec<Vec<u8>>,
-    unseen: Vec<UnseenPart>,
-}
-
-/// Git would stop at the first path it cannot add: what is neither a file nor a link is gone, and so is what stands behind
-/// a link; what cannot be read stays as it was.
-fn sort(
-    top: &Path,
-    tracked: BTreeSet<Vec<u8>>,
-    untracked: BTreeSet<Vec<u8>>,
-    untracked_bytes_max: u64,
-) -> Result<SortedPaths, GitError> {
-    let inside = DirectoryHandle::open(top).map_err(GitError::disk(top))?;
-    let mut sorted =
-        SortedPaths { gone: Vec::new(), there: Vec::new(), nested: Vec::new(), unseen: Vec::new() };
-    let tracked = tracked.into_iter().map(|path| (path, u64::MAX));
-    let untracked = untracked.into_iter().map(|path| (path, untracked_bytes_max));
-    for (mut path, bytes_max) in tracked.chain(untracked) {
-        let stands = how_it_stands(&inside, &bytes_path(&path), bytes_max);
-        if let Err(reason) = stands {
-            sorted.unseen.push(UnseenPart::new(reason, &path));
-        }
-        path.push(0);
-        match stands {
-            Ok(EntryKind::File | EntryKind::Link) => sorted.there.extend(path),
-            Ok(EntryKind::Directory) => sorted.nested.push(path),
-            Ok(EntryKind::Other | EntryKind::Nothing) => sorted.gone.extend(path),
-            Err(_) => {}
-        }
-    }
-    Ok(sorted)
-}
-
-/// An error: it is there, and is left as it was.
-fn how_it_stands(inside: &DirectoryHandle, path: &Path, bytes_max: u64) -> Result<EntryKind, UnseenReason> {
-    let Ok((parent, name)) = inside.parent(path) else { return Ok(EntryKind::Nothing) };
-    let stands = parent.stands(name).unwrap_or(EntryKind::Nothing);
-    match stands {
-        EntryKind::File => match parent.read(name).and_then(|file| file.metadata()) {
-            Ok(about) if about.len() > bytes_max => Err(UnseenReason::Large),
-            Ok(_) => Ok(EntryKind::File),
-            Err(_) => Err(UnseenReason::Closed),
-        },
-        // A directory where a file was; what is in it has paths of its own.
-        EntryKind::Directory
-            if inside
-                .parent(&path.join(".git"))
-                .is_ok_and(|(at, name)| at.stands(name).ok() == Some(EntryKind::Nothing)) =>
-        {
-            Ok(EntryKind::Nothing)
-        }
-        stands => Ok(stands),
-    }
 }
 
 /// True if an index of theirs says of each file which bytes it has: nothing is converted, nothing is hidden from git.

@@ -130,13 +130,15 @@ impl Trees for GroundWorkers {
                 return Ok(None);
             }
             let call = GroundCall::RememberAfter { directory: PathForm(directory.clone()), turn, edits };
-            match self.call(of.clone(), call).await? {
-                GroundAnswer::RememberedAfter { is_tracked, changes, gone } => {
+            let answer = self.call(of.clone(), call).await;
+            // The tree may be remembered though nobody could tell what has changed: it is copied all the same.
+            if !matches!(answer, Ok(GroundAnswer::RememberedAfter { is_tracked: false, .. })) {
+                self.copy_later(of.clone(), directory);
+            }
+            match answer? {
+                GroundAnswer::RememberedAfter { changes, gone, .. } => {
                     if let Some(words) = gone {
                         self.0.snapshots.gone().insert(of.session, one_line(&words));
-                    }
-                    if is_tracked {
-                        self.copy_later(of, directory);
                     }
                     Ok(changes.map(Into::into))
                 }

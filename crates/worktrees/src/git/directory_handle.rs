@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// A directory that was reached without following a link.
@@ -64,8 +64,23 @@ impl DirectoryHandle {
         Ok(at)
     }
 
+    /// The directory of that name in this one.
+    pub(super) fn below(&self, name: &OsStr) -> Result<Self, Errno> {
+        rustix::fs::openat(&self.0, name, DIRECTORY, Mode::empty()).map(Self)
+    }
+
+    /// The look of what has that name, from outside.
+    pub(super) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// The names in it, with their kinds.
+    pub(super) fn names(&self) -> Result<Dir, Errno> {
+        Dir::read_from(&self.0)
+    }
+
     pub(super) fn stands(&self, name: &OsStr) -> io::Result<EntryKind> {
-        let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match self.stat(name) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(EntryKind::Nothing),
             Err(why) => return Err(why.into()),
@@ -85,7 +100,7 @@ impl DirectoryHandle {
 
     /// The mode of a plain file, and the second in which anything about it was last changed.
     pub(super) fn mode_and_change(&self, name: &OsStr) -> io::Result<Option<(u32, i64)>> {
-        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match self.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 Ok(Some((stat.st_mode & 0o7777, stat.st_ctime)))
             }

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), `store` (the bare repository of ours that
-//! snapshots are in) with `objects` (commits, written by ourselves), then what is done with it: `enter` with `again` and `lfs`, `include`, `snapshot` with `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
+//! snapshots are in) with `objects` (commits, written by ourselves), then what is done with it: `enter` with `again` and `lfs`, `include`, `snapshot` with `own_look`, `global_ignore`, `unseen`, `note` and `file_modes`, `copy`, `take_over` (of what older versions left in the repository), `diff` with `repo_moves`, `undo`, `redo`, `remove` with
 //! `unversioned` and `stamps`, `restore` with `bring`, `merge` with `merge_files`, `list`, `files`, `collect`, `room`, `backup`. `running` knows which runs of git live, `stuck`
 //! which wait in vain, `progress` says how far they are, and `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
 //! which worktrees are ours, `error` says what went wrong and what to do about it.
@@ -31,6 +31,7 @@ mod merge_files;
 mod names;
 mod note;
 mod objects;
+mod own_look;
 mod progress;
 mod record;
 mod redo;

@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use tokio::net::unix::pipe;
@@ -20,6 +21,8 @@ use super::shadow::key;
 
 /// The name of a pipe that nobody can write into yet begins so; no repository's does.
 const MAKING: &str = "making.";
+/// A pipe gets its name within a moment. One that is older than that was being made by somebody who was killed.
+const MAKING_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The runs of git in our git directories. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -67,8 +70,12 @@ impl RunningGits {
         let (of_this, mut is_one_left) = (key(common), false);
         for entry in fs::read_dir(&self.place).map_err(GitError::disk(&self.place))?.flatten() {
             let path = entry.path();
-            let is_of_this = entry.file_name().to_string_lossy().starts_with(&of_this);
-            if !is_of_this || self.attended().contains(&path) {
+            let name = entry.file_name();
+            let is_called = |beginning: &str| name.to_string_lossy().starts_with(beginning);
+            if is_called(MAKING) && is_older(&entry, MAKING_TIME_MAX) {
+                remove(&path)?;
+            }
+            if !is_called(&of_this) || self.attended().contains(&path) {
                 continue;
             }
             match is_open(&path) {
@@ -116,6 +123,12 @@ fn is_open(path: &Path) -> io::Result<bool> {
         Err(why) if why.kind() == ErrorKind::WouldBlock => Ok(true),
         Err(why) => Err(why),
     }
+}
+
+/// True if nothing was done with it for so long.
+fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
+    let changed = entry.metadata().and_then(|about| about.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > than))
 }
 
 fn remove(path: &Path) -> Result<(), GitError> {
@@ -178,5 +191,22 @@ mod tests {
         drop(complain);
         attended.is_over();
         assert_eq!(pipes(), 0);
+    }
+
+    #[test]
+    fn a_pipe_that_never_got_its_name_goes_once_it_is_old() {
+        let place = tempfile::tempdir().unwrap();
+        let runs = RunningGits::at(place.path().join("runs"));
+        fs::create_dir(&runs.place).unwrap();
+        let (young, old) = (runs.place.join("making.young"), runs.place.join("making.old"));
+        for (path, is_old) in [(&young, false), (&old, true)] {
+            rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+            let file = File::options().read(true).custom_flags(nonblock).open(path).unwrap();
+            let age = if is_old { MAKING_TIME_MAX * 2 } else { Duration::ZERO };
+            file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        }
+        assert!(!runs.is_one_left(place.path()).unwrap());
+        assert!(young.exists() && !old.exists());
     }
 }

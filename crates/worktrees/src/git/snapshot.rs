@@ -27,13 +27,15 @@ use super::snapshot_header::{SnapshotHeader, Staged};
 use super::sorted_paths::sort;
 use super::store::SnapshotStore;
 use super::unseen::{UnseenPart, UnseenReason, bounded};
-use super::{Git, blocking, now_ms};
+use super::{Git, blocking, now_ms, own_look};
 
 /// The snapshots of one name that are kept apart; each is from a removal or an undo of the same turn.
 const APART_MAX: usize = 10_000;
 
 /// The note of the last snapshot, in the shadow.
 const LAST: &str = "last.json";
+/// It stands in the shadow while there are names in the working tree that our index does not have.
+const OTHERS: &str = "others";
 
 /// A working tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -540,25 +542,80 @@ impl Git {
 
     /// A look at every file and every directory. `None`: our index is of no use.
     ///
-    /// One git looks at the files that our index has, the other for those that it does not have: together they take as long
-    /// as a status. The first one names each file that looks otherwise from outside, whether or not its bytes are the same; a
-    /// file that is as young as the index is looked into.
+    /// What is plain we see ourselves (`own_look`). Where something is not, one git looks at the files that our index has; it names each
+    /// file that looks otherwise from outside, whether or not its bytes are the same. Where there are names that the index does not have,
+    /// another one says which of them are ignored; if there were some the last time, it begins at the same time.
     async fn look_through(
         &self,
         repository: &Repository,
         shadow: &ShadowRepository,
         index: &Path,
     ) -> Result<Option<LookedAt>, GitError> {
-        let differing =
-            self.raw(shadow, "diff-files").words(["-z", "--name-only", "--ignore-submodules=dirty"]);
-        let others = self.raw(shadow, "ls-files").words(["-z", "-o", "--exclude-standard"]);
-        let others = others.excludes(self.global_ignore()?);
-        let (differing, others) = tokio::try_join!(
-            differing.work_tree(&repository.top).index(index).said(),
-            others.work_tree(&repository.top).index(index).said()
-        )?;
-        let is_good = [&differing, &others].iter().all(|said| said.code == Some(0));
-        Ok(is_good.then_some(LookedAt { differing: differing.out, others: others.out }))
+        let (top, ours, format) = (repository.top.clone(), index.to_path_buf(), repository.format);
+        let own = blocking(move || Ok(own_look::look(&top, &ours, format)));
+        let note = shadow.dir.join(OTHERS);
+        let had_others = note.exists();
+        let (own, early) = match had_others {
+            true => {
+                let (own, early) = tokio::try_join!(own, self.other_files(repository, shadow, index))?;
+                (own, Some(early))
+            }
+            false => (own.await?, None),
+        };
+        let has_others = own.as_ref().is_none_or(|own| own.has_others);
+        if has_others && !had_others {
+            write_note(&note, b"")?;
+        } else if had_others && !has_others {
+            let _ = fs::remove_file(&note); // If it stays, the next look asks git for nothing.
+        }
+        let (differing, others) = match own {
+            Some(own) => {
+                (Some(own.differing), self.others_if(has_others, early, (repository, shadow, index)).await?)
+            }
+            None => tokio::try_join!(
+                self.differing_files(repository, shadow, index),
+                self.others_if(true, early, (repository, shadow, index))
+            )?,
+        };
+        Ok(differing.zip(others).map(|(differing, others)| LookedAt { differing, others }))
+    }
+
+    async fn differing_files(
+        &self,
+        repository: &Repository,
+        shadow: &ShadowRepository,
+        index: &Path,
+    ) -> Result<Option<Vec<u8>>, GitError> {
+        let look = self.raw(shadow, "diff-files").words(["-z", "--name-only", "--ignore-submodules=dirty"]);
+        let said = look.work_tree(&repository.top).index(index).said().await?;
+        Ok((said.code == Some(0)).then_some(said.out))
+    }
+
+    /// The files that our index does not have and nobody ignores. `None`: our index is of no use.
+    async fn other_files(
+        &self,
+        repository: &Repository,
+        shadow: &ShadowRepository,
+        index: &Path,
+    ) -> Result<Option<Vec<u8>>, GitError> {
+        let look = self.raw(shadow, "ls-files").words(["-z", "-o", "--exclude-standard"]);
+        let look = look.excludes(self.global_ignore()?);
+        let said = look.work_tree(&repository.top).index(index).said().await?;
+        Ok((said.code == Some(0)).then_some(said.out))
+    }
+
+    /// The same where there may be some, unless somebody has looked already.
+    async fn others_if(
+        &self,
+        has_others: bool,
+        early: Option<Option<Vec<u8>>>,
+        (repository, shadow, index): (&Repository, &ShadowRepository, &Path),
+    ) -> Result<Option<Vec<u8>>, GitError> {
+        match (has_others, early) {
+            (false, _) => Ok(Some(Vec::new())),
+            (true, Some(early)) => Ok(early),
+            (true, None) => self.other_files(repository, shadow, index).await,
+        }
     }
 
     pub(super) async fn entries(

@@ -9,6 +9,7 @@ mod accepts;
 mod crowd;
 mod fanout;
 pub(crate) mod figure;
+mod kept;
 mod lists;
 mod memory;
 mod pages;
@@ -18,6 +19,7 @@ mod scope;
 mod stalled;
 mod start;
 mod stop;
+mod terminal;
 mod turns;
 mod twins;
 mod word;
@@ -62,6 +64,8 @@ const MEASURES: &[Measure] = &[
     Measure { name: "turns", take: turns::take },
     Measure { name: "start", take: start::take },
     Measure { name: "stop", take: stop::take },
+    Measure { name: "terminal", take: terminal::take },
+    Measure { name: "kept", take: kept::take },
     Measure { name: "scope", take: scope::take },
     Measure { name: "twins", take: twins::take },
     Measure { name: "crowd", take: crowd::take },

@@ -16,7 +16,7 @@ use crate::steps::{self, CheckStep};
 ///
 /// Formatting, tidy, cargo deny, one build that is also clippy's look, all tests, doc tests, requests made from the
 /// contract, then the main stories of the real agents with a model that is none. Fetches the programs it needs on the first
-/// run: 1.8 GB, most of it agents.
+/// run: 3.4 GB, most of it agents.
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
     /// Run only these steps, in the order of the list (names as in the closing table)

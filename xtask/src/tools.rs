@@ -30,7 +30,7 @@ const FETCH_PAUSES: [Duration; 3] =
 /// The test commands do this by themselves; this is for preparing a machine, and for calling the programs by hand.
 #[derive(clap::Args)]
 pub(crate) struct ToolsArgs {
-    /// Fetch the real agents instead (1.8 GB), and print the variables that tell tests where they are
+    /// Fetch the real agents instead (3.4 GB), and print the variables that tell tests where they are
     #[arg(long)]
     agents: bool,
 }

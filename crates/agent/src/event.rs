@@ -41,14 +41,17 @@ pub enum AgentEvent {
     Plan { steps: Vec<PlanStep> },
     /// It says that it changed a file.
     FileChanged { path: String, change: FileChangeKind },
-    /// It asks, and waits for `answer`; `question` is its own key, and `form` says which answers fit.
-    Asked { question: String, tool: String, detail: String, form: Form },
+    /// It asks, and waits for `answer`; `question` is its own key, `kind` the sort of thing that the tool does (ACP's word, or
+    /// empty), and `form` says which answers fit.
+    Asked { question: String, tool: String, kind: String, detail: String, form: Form },
     /// It no longer asks, and takes no answer.
     Withdrawn { question: String },
     /// The cost since the last time it said so.
     Usage(Usage),
     /// Its word about itself: said when it is up, and again when some of it changes.
     About(Box<About>),
+    /// Its title for the conversation.
+    Titled { title: String },
     /// Something people should read that is no part of the answer.
     Notice { text: String },
     /// Something we do not understand, kept for the record.

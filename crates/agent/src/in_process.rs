@@ -415,6 +415,10 @@ impl Body {
                     let answer = self.ask(format!("q{questions}"), &tool, &form, &mut script).await;
                     script.line(&answered(&tool, &form, &answer))
                 }
+                ScriptStep::Warn { text } => {
+                    self.tell(AgentEvent::Notice { text }).await;
+                    continue;
+                }
                 ScriptStep::Run { .. } | ScriptStep::ForkBomb { .. } => script.line("not in-process"),
                 ScriptStep::Directory => script.line(self.launch.directory.for_readers()),
                 ScriptStep::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
@@ -470,7 +474,7 @@ impl Body {
 
     async fn ask(&mut self, key: String, tool: &str, form: &Form, script: &mut Script) -> QuestionAnswer {
         let (tool, form, detail) = (tool.to_owned(), form.clone(), question(tool, form));
-        self.tell(AgentEvent::Asked { question: key.clone(), tool, detail, form }).await;
+        self.tell(AgentEvent::Asked { question: key.clone(), tool, kind: String::new(), detail, form }).await;
         loop {
             match self.hear(None).await {
                 Some(Word::Answer { question, answer }) if question == key => return answer,

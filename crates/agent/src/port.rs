@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use kernel::{Fence, GroundPath, MessageId, Native, PersonId, SessionId};
 
-use crate::{AgentEvent, TreeName, Trouble};
+use crate::{AgentEvent, CHOICES_MAX, Choice, TreeName, Trouble};
 
 /// A future behind a pointer, so that ports can be used as `dyn`.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -26,6 +26,13 @@ pub trait Agent: Send + Sync + 'static {
 
     /// Its abilities. The same answer each time.
     fn abilities(&self) -> Abilities;
+
+    /// True if this model may be chosen, by those that it has listed, if it has. Some take names that they do not list.
+    fn takes_model(&self, model: &str, listed: &[Choice]) -> bool {
+        // A list that was cut says nothing of what is not in it.
+        let is_whole = !listed.is_empty() && listed.len() < CHOICES_MAX;
+        !is_whole || listed.iter().any(|choice| choice.name == model)
+    }
 
     /// Looks if it is here and could be started. Takes as long as asking the program for its version.
     fn look(&self) -> Reply<'_, Presence>;
@@ -255,6 +262,8 @@ pub struct Abilities {
     pub modes: bool,
     /// It takes images.
     pub images: bool,
+    /// It is known to lose its own conversations: one that it no longer knows is begun anew and told again, and ends nothing.
+    pub forgets: bool,
     /// The way its memory follows when a session moves to another directory.
     pub memory: MemoryMove,
 }
@@ -274,7 +283,7 @@ pub enum MemoryMove {
 /// The result of `look`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It can be started.
+    /// It can be started. The version is empty if it does not tell it, which is no defect.
     Here { version: String },
     /// It cannot; `what` says what is missing and how to get it.
     Missing { what: String },

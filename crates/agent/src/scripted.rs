@@ -28,6 +28,8 @@ const FLOOD_BYTES_MAX: u64 = 1 << 30;
 const FLOOD_PIECE_BYTES: u64 = 4_096;
 /// The most children of one `!fork-bomb`; enough to be a nuisance, not enough to hurt a small machine.
 const FORKS_MAX: u64 = 256;
+/// The most times of one `!warn`.
+const WARNINGS_MAX: u64 = 1_000;
 /// The most starts that can be made to fail ahead.
 const STARTS_MAX: u64 = 1_000;
 
@@ -122,6 +124,8 @@ pub enum ScriptStep {
     Remember,
     /// Say these words.
     Say(String),
+    /// Warn people of something that is no part of the answer.
+    Warn { text: String },
     /// Do nothing for so long.
     Sleep { ms: u64 },
     /// Ask about the tool, wait, and say `answered` as a line.
@@ -297,6 +301,7 @@ enum Directive {
     Recall,
     Sleep { ms: u64 },
     Say { count: u64, per_second: u64 },
+    Warn { count: u64, text: String },
     FailBefore,
     FailAfter,
     FailStarts { failure: Failure, count: u32 },
@@ -328,6 +333,10 @@ impl Directive {
             ("!recall", []) => Self::Recall,
             ("!sleep", [_]) => Self::Sleep { ms: number(0, SLEEP_MS_MAX)? },
             ("!say", [_, _]) => Self::Say { count: number(0, WORDS_MAX)?, per_second: number(1, u64::MAX)? },
+            ("!warn", [_, _, ..]) => {
+                let text = rest.trim().split_once(char::is_whitespace)?.1.trim().to_owned();
+                Self::Warn { count: number(0, WARNINGS_MAX)?, text }
+            }
             ("!fail", ["before"]) => Self::FailBefore,
             ("!fail", ["after"]) => Self::FailAfter,
             ("!fail", ["start", _]) => Self::FailStarts { failure: Failure::Transient, count: starts(1)? },
@@ -374,6 +383,10 @@ impl Directive {
             }
             Self::Flood { bytes } => return todo.push(Todo::Stream(Stream::Flood { said: 0, bytes })),
             Self::Unknown { line } => return todo.push(Todo::Line(format!("unknown directive: {line}"))),
+            Self::Warn { count, text } => {
+                let warning = || Todo::Step(ScriptStep::Warn { text: text.clone() });
+                return todo.extend((0..count).map(|_| warning()));
+            }
             Self::NewId => return, // Done before the message was remembered.
             Self::FailStarts { failure, count } => {
                 todo.push(Todo::Step(ScriptStep::FailStarts { failure, count }));
@@ -434,6 +447,7 @@ mod tests {
         check(&[], "!say 3 4", "{Remember}#1\nword1{Sleep { ms: 250 }} word2{Sleep { ms: 250 }} word3");
         check(&[], "!say 2 0", "{Remember}#1\nword1 word2");
         check(&[], "!flood 3", "{Remember}#1\n012");
+        check(&[], "!warn 1 take care", "{Remember}#1{Warn { text: \"take care\" }}");
         check(&["a"], "x\n!newid", "{NewId}{Remember}#2 x");
         check(
             &[],

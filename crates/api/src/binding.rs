@@ -1,6 +1,6 @@
 //! Bindings: the session that a conversation belongs to.
 
-use crate::{Address, At};
+use crate::{Address, At, Previous};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,6 +13,10 @@ pub struct Binding {
     pub session: String,
     /// Since when.
     pub since: At,
+    /// The session that it was bound to before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub before: Option<Previous>,
 }
 
 /// Lets a conversation belong to another open session.

@@ -30,6 +30,21 @@ impl NewSession {
     }
 }
 
+impl From<IfNew> for NewSession {
+    fn from(options: IfNew) -> Self {
+        let IfNew { agent, directory, model, mode, title, worktree } = options;
+        Self { agent, directory, model, mode, title, worktree, conversation: None }
+    }
+}
+
+impl crate::Expect {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        name("agent", &self.agent, AGENT_LENGTH_MAX, "._-")?;
+        name("model", &self.model, MODEL_LENGTH_MAX, MODEL_MARKS)
+    }
+}
+
 impl SessionChange {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
@@ -65,6 +80,29 @@ impl MessageChange {
     }
 }
 
+impl crate::SessionsQuery {
+    /// Checks the lengths of what a list is narrowed to, and that a name stands alone.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let Self { which, agent, directory, doing, text, name, limit: _, cursor } = self;
+        if agent.as_ref().is_some_and(|agent| is_longer(agent, AGENT_LENGTH_MAX)) {
+            return invalid("agent", format!("must have at most {AGENT_LENGTH_MAX} characters"));
+        }
+        for (field, value) in [("text", text), ("name", name)] {
+            if value.as_ref().is_some_and(|value| value.is_empty() || is_longer(value, TITLE_LENGTH_MAX)) {
+                return invalid(field, format!("must have 1 to {TITLE_LENGTH_MAX} characters"));
+            }
+        }
+        if directory.as_ref().is_some_and(|path| !path.starts_with('/') || path.len() > 4_095) {
+            return invalid("directory", "must be absolute, and at most 4095 bytes".to_owned());
+        }
+        let narrowed = [agent, directory, text, cursor].into_iter().any(Option::is_some);
+        if name.is_some() && (narrowed || which.is_some() || doing.is_some()) {
+            return invalid("name", "stands alone: nothing else can be chosen with it".to_owned());
+        }
+        Ok(())
+    }
+}
+
 impl crate::NewMessage {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
@@ -80,8 +118,11 @@ impl crate::NewMessage {
         };
         match to {
             crate::To::Session(_) => Ok(()),
-            crate::To::Conversation(to) => to.if_new.as_ref().map_or(Ok(()), IfNew::check),
-            crate::To::New(to) => to.new.check(),
+            crate::To::Conversation(to) => {
+                to.if_new.as_ref().map_or(Ok(()), IfNew::check)?;
+                to.expect.as_ref().map_or(Ok(()), crate::Expect::check)
+            }
+            crate::To::New(to) => to.new.clone().split().0.check(),
         }
     }
 }
@@ -250,6 +291,14 @@ impl crate::ChangesQuery {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         turn("turn", self.turn)
+    }
+}
+
+impl crate::DiffQuery {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        turn("turn", self.turn)?;
+        self.since.map_or(Ok(()), |since| turn("since", since))
     }
 }
 

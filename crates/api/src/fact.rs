@@ -353,6 +353,8 @@ pub enum Story {
     Usage(Usage),
     /// Something people should read.
     Notice { text: String },
+    /// The agent's title for the session. It counts unless a person has given one.
+    Title { title: String },
     /// The agent's own word for why it has finished: `end_turn`, `max_tokens` …
     Finished { reason: String },
     /// Seen when the turn was stopped.

@@ -34,6 +34,7 @@ mod session;
 mod sign_in;
 pub mod tls;
 mod token;
+mod waiting;
 mod wall;
 mod worktree;
 
@@ -61,10 +62,10 @@ pub use grant::{
 };
 pub use group::{Group, Membership, NewGroup};
 pub use message::{
-    Delivery, EditParts, EditText, Hold, Links, MessageChange, MessageQuery, NewMessage, Part, Previous,
-    Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
+    Delivery, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery, NewMessage, Part,
+    Previous, Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
-pub use node::Node;
+pub use node::{Node, RunningProgram};
 pub use object::object;
 pub use org::{MadeOrg, NewOrg, NewOwner, Org, OrgChange, OrgSettings};
 pub use outbox::{OutboxQuery, Outgoing, OutgoingState};
@@ -77,16 +78,18 @@ pub use problem::{Code, FilesInTheWay, Invalid, Problem, TouchedSince, UnsureCha
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{
-    Changes, ChangesQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Readiness, Ready,
-    ReadyPart, RedoTurn, RepositoryMove, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink,
+    Changes, ChangesQuery, DiffQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Readiness,
+    Ready, ReadyPart, RedoTurn, RepositoryMove, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink,
     ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoFile, UndoPreview, UndoTurn,
 };
 pub use secret::Secret;
 pub use session::{
-    IfNew, Made, NewSession, Progress, Session, SessionChange, SessionState, SessionsQuery, Which,
+    Doing, IfNew, Made, NewSession, OwnWord, Progress, Session, SessionChange, SessionState, SessionsQuery,
+    TitleBy, Which,
 };
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};
+pub use waiting::Waiting;
 pub use wall::Wall;
 pub use worktree::{
     Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, MergeWorktree, MergedWorktree,

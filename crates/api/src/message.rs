@@ -4,7 +4,7 @@
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
 use crate::object::{object, whole, whole_maybe};
-use crate::{Address, At, EndWhy, IfNew, Who};
+use crate::{Address, At, EndWhy, IfNew, NewSession, Waiting, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -42,14 +42,32 @@ pub struct ToConversation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub if_new: Option<IfNew>,
+    /// The agent and model of the session if there is one: with another one the message is refused (`other_agent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub expect: Option<Expect>,
+}
+
+/// The agent and model that a session has to have now. What is left out may be any.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// The agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub agent: Option<String>,
+    /// The model, as it was named for the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
+    pub model: Option<String>,
 }
 
 /// A new session, always.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToNew {
-    /// The options it is made with.
-    pub new: IfNew,
+    /// The options it is made with, and the conversation that it takes over, if any.
+    pub new: NewSession,
 }
 
 impl To {
@@ -60,12 +78,17 @@ impl To {
 
     /// Whatever session this conversation is bound to.
     pub fn conversation(conversation: impl Into<String>, if_new: Option<IfNew>) -> Self {
-        Self::Conversation(ToConversation { conversation: conversation.into(), if_new })
+        Self::Conversation(ToConversation { conversation: conversation.into(), if_new, expect: None })
     }
 
     /// A new session.
     pub fn new_session(new: IfNew) -> Self {
-        Self::New(ToNew { new })
+        Self::New(ToNew { new: new.into() })
+    }
+
+    /// A new session that takes over this conversation.
+    pub fn new_in(conversation: impl Into<String>, new: IfNew) -> Self {
+        Self::New(ToNew { new: NewSession { conversation: Some(conversation.into()), ..new.into() } })
     }
 }
 
@@ -79,18 +102,27 @@ struct ToFields {
     #[serde(default, deserialize_with = "present_object")]
     if_new: Option<IfNew>,
     #[serde(default, deserialize_with = "present_object")]
-    new: Option<IfNew>,
+    expect: Option<Expect>,
+    #[serde(default, deserialize_with = "present_object")]
+    new: Option<NewSession>,
 }
 
 impl<'de> Deserialize<'de> for To {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields: ToFields = object(deserializer)?;
+        let expects = fields.expect.is_some();
         match (fields.session, fields.conversation, fields.new, fields.if_new) {
-            (Some(session), None, None, None) => Ok(Self::Session(ToSession { session })),
+            (Some(session), None, None, None) if !expects => Ok(Self::Session(ToSession { session })),
             (None, Some(conversation), None, if_new) => {
-                Ok(Self::Conversation(ToConversation { conversation, if_new }))
+                Ok(Self::Conversation(ToConversation { conversation, if_new, expect: fields.expect }))
             }
-            (None, None, Some(new), None) => Ok(Self::New(ToNew { new })),
+            (None, None, Some(new), None) if !expects => Ok(Self::New(ToNew { new })),
+            (Some(_), None, None, None) | (None, None, Some(_), None) => {
+                Err(de::Error::custom("`expect` goes with `conversation`"))
+            }
+            (None, Some(_), Some(_), None) => Err(de::Error::custom(
+                "name exactly one of `session`, `conversation` and `new`; a new session takes a conversation over that is named in `new`",
+            )),
             (Some(_), None, None, Some(_)) => Err(de::Error::custom(
                 "`if_new` goes with `conversation`: a session that is named is there already",
             )),
@@ -417,6 +449,9 @@ pub struct Receipt {
     /// Advice on going on, in words, where the state asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Why it is not being worked on, if it waits for something; not in the answer that accepts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// True if its session was made for it.
     pub new: bool,
     /// The session that its conversation had before.
@@ -490,13 +525,15 @@ impl ReceiptState {
     }
 }
 
-/// The session that a conversation had before, and why it ended.
+/// The session that a conversation had before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Previous {
     /// The session.
     pub session: String,
-    /// Why it ended.
-    pub why: EndWhy,
+    /// Why it ended; not there if it is open and the conversation was given to another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub why: Option<EndWhy>,
 }
 
 /// Where to go from here; paths on the same server.

@@ -230,6 +230,9 @@ codes! {
     NotInWorktree = "not_in_worktree", 409, "in no worktree", "enter one first";
     /// It belongs to another scope than that of now.
     OtherScope = "other_scope", 409, "of another scope", "go back to the scope that it belongs to, or leave it";
+    /// The session of a conversation has another agent or model than the sender says.
+    OtherAgent = "other_agent", 409, "another agent or model",
+        "change it (POST /api/v1/sessions/{id}/scope), or start a new session that takes the conversation over: {\"new\": {\"conversation\": …}}; nothing was said";
     /// Something has touched the files of a turn since.
     TouchedSince = "touched_since", 409, "changed again since",
         "undo the later turns first, the last one before the others, or put the files in `touched` back by hand; nothing was changed";
@@ -291,6 +294,8 @@ codes! {
     BadCursor = "bad_cursor", 422, "not a cursor", "use the `next` of the page before as it is, or leave it out";
     /// No agent of this name.
     UnknownAgent = "unknown_agent", 409, "unknown agent", "GET /api/v1/agents says which agents there are";
+    /// The agent offers no model of this name.
+    UnknownModel = "unknown_model", 409, "unknown model", "GET /api/v1/agents says which models an agent offers";
     /// No session can be made in this directory.
     BadDirectory = "bad_directory", 409, "unusable directory", "name an absolute path to a directory that is there";
     /// Too many messages of this session are unfinished.

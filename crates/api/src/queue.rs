@@ -1,6 +1,6 @@
 //! The messages of a session that are not final, in the order in which they run.
 
-use crate::{At, Delivery, ReceiptState, Who};
+use crate::{At, Delivery, ReceiptState, Waiting, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -21,6 +21,9 @@ pub struct Queued {
     /// Why it is held, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Why it is not being worked on, if it waits for something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// The person who said it.
     pub by: String,
     /// The same, with their handle.

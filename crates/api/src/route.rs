@@ -1,10 +1,10 @@
 //! Where a message would go, without sending one.
 
-use crate::{Address, EndWhy, Previous, Session};
+use crate::{Address, EndWhy, Invalid, Previous, Session};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// The address of a sender's message. Exactly one of the three.
+/// The address of a sender's message. Exactly one of the three; a new session may take over a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -17,9 +17,20 @@ pub struct RouteQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<Address>)]
     pub conversation: Option<String>,
-    /// A new session; say `true`.
+    /// A new session; say `true`. With a conversation, it takes that over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<bool>,
+    /// The directory of the session if one is made; it is looked at as for a real one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
+    pub directory: Option<String>,
+}
+
+impl RouteQuery {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.directory.as_deref().map_or(Ok(()), crate::check::directory)
+    }
 }
 
 /// Where a message would go, and why.
@@ -30,6 +41,9 @@ pub enum Explained {
     Existing {
         /// The session.
         session: Box<Session>,
+        /// The session that this conversation had before this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<Previous>,
         /// Why, in words.
         why: String,
     },

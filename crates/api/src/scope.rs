@@ -329,11 +329,29 @@ pub struct ChangesQuery {
     pub turn: u32,
 }
 
-/// The changes of a turn.
+/// The turn, or turns, whose changes are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DiffQuery {
+    /// The turn.
+    #[param(minimum = 1, maximum = 2_147_483_647)]
+    pub turn: u32,
+    /// The first of several turns: then it is what changed from before that one to after `turn`, by whomever. Both have to have run
+    /// where the session acts now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 2_147_483_647)]
+    pub since: Option<u32>,
+}
+
+/// The changes of a turn, or of several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Changes {
-    /// The turn.
+    /// The turn, the last of several.
     pub turn: u32,
+    /// The first of them, if several were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u32>,
     /// True if it was looked for: outside of version control nobody can tell.
     pub known: bool,
     /// The files.

@@ -1,7 +1,7 @@
 //! Sessions, as lists and single reads show them.
 
 use crate::object::object_maybe;
-use crate::{Address, At, EndWhy, Links, Origin, OwnWorktree, ScopeWorktree, Who};
+use crate::{Address, At, EndWhy, Links, Origin, OwnWorktree, ScopeWorktree, Usage, Waiting, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -83,7 +83,8 @@ pub struct NewSession {
     /// The worktree that it goes into before anything else.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object_maybe")]
     pub worktree: Option<OwnWorktree>,
-    /// The conversation it will belong to; it must not have an open session.
+    /// The conversation it will belong to. Made without a message, it must not have an open session; made for one, it takes the
+    /// conversation over, and the session that had it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Address>)]
     pub conversation: Option<String>,
@@ -102,7 +103,7 @@ pub struct Made {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionChange {
-    /// Another title: at most 200 characters, without control characters.
+    /// Another title: at most 200 characters, without control characters. An empty one takes it away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
@@ -120,6 +121,27 @@ pub struct SessionsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub which: Option<Which>,
+    /// Only those of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 64)]
+    pub agent: Option<String>,
+    /// Only those that act in this directory or below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
+    pub directory: Option<String>,
+    /// Only those that do this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub doing: Option<Doing>,
+    /// Only those with these words in their title, in whatever case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(min_length = 1, max_length = 200)]
+    pub text: Option<String>,
+    /// Only those that go by this name, ended and archived ones, too: how an id begins or ends, with its prefix or without, at least
+    /// four characters; or a title that a person gave. Nothing else can be chosen with it, and there is one page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(min_length = 1, max_length = 200)]
+    pub name: Option<String>,
     /// The most items on the page; 50 if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
@@ -128,6 +150,18 @@ pub struct SessionsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 4_100)]
     pub cursor: Option<String>,
+}
+
+/// The work of an open session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// A turn is under way.
+    Running,
+    /// Messages wait, and no turn is under way.
+    Waiting,
+    /// Neither.
+    Dormant,
 }
 
 /// The choice of the sessions that a list shows.
@@ -156,6 +190,9 @@ pub struct Session {
     /// Its title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The one who gave it its title, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title_by: Option<TitleBy>,
     /// Its state: an open one takes messages.
     pub state: SessionState,
     /// Why it ended, if it has.
@@ -167,6 +204,9 @@ pub struct Session {
     pub awake: bool,
     /// The number of its messages that are not final.
     pub pending: u32,
+    /// Why it does not go on, if something of it waits; in lists, of the first 50 of a page that have something pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// The number of its last fact.
     pub number: u64,
     /// The agent.
@@ -179,6 +219,9 @@ pub struct Session {
     /// The agent's mode, where one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The agent's own word about it; only where one session is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_word: Option<OwnWord>,
     /// The worktree that the directory is in, if it has entered one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<ScopeWorktree>,
@@ -204,6 +247,20 @@ pub struct Session {
     pub links: Links,
 }
 
+/// An agent's own word about a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OwnWord {
+    /// The agent's name for the conversation, with which its own program finds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<String>,
+    /// The model it says it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The cost of all turns so far, as far as it has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
 /// The state of a session: an open one takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -212,4 +269,16 @@ pub enum SessionState {
     Open,
     /// It is over.
     Ended,
+}
+
+/// The one who gave a session its title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TitleBy {
+    /// A person. Nobody else changes it.
+    Person,
+    /// Its agent.
+    Agent,
+    /// Nobody: these are the first words that were said in it.
+    Words,
 }

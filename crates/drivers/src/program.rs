@@ -21,7 +21,8 @@ use processes::{
 use tokio::process::Command;
 
 use crate::kept_processes::{KeptConfig, KeptProcesses};
-use crate::running_agent::{AgentProcess, AgentProtocol, RunningAgent, SideChannel, TurnBounds};
+use crate::running_agent::{AgentProcess, AgentProtocol, RunningAgent, SideChannel};
+use crate::turn_bounds::TurnBounds;
 
 /// The longest that a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
@@ -72,6 +73,9 @@ pub struct TurnLimits {
     pub start_max: Duration,
     /// From the message to the last word.
     pub turn_max: Duration,
+    /// From one sign of life to the next while a turn runs and nobody is asked, if bounded. A tool that runs for long may be
+    /// all that goes on, so the default is generous.
+    pub silence_max: Option<Duration>,
     /// Bytes that it may print in one turn.
     pub output_bytes_max: u64,
     /// Memory of the whole tree, tools included, if bounded. Not bounded by default: a build that an agent runs may need as
@@ -86,6 +90,7 @@ impl Default for TurnLimits {
         Self {
             start_max: Duration::from_secs(60),
             turn_max: Duration::from_secs(60 * 60),
+            silence_max: Some(Duration::from_secs(30 * 60)),
             output_bytes_max: 64 * 1024 * 1024,
             memory_bytes_max: None,
             processes_max: Some(2_000),
@@ -176,10 +181,9 @@ impl<T: AgentProtocol> AgentProgram<T> {
         let missing = |why: String| Presence::Missing { what: format!("{}: {why}", program.display()) };
         match tokio::time::timeout(VERSION_WAIT, command.output()).await {
             Ok(Ok(output)) if output.status.success() => {
-                match version_in(&String::from_utf8_lossy(&output.stdout)) {
-                    Some(version) => Presence::Here { version },
-                    None => missing("it does not say its version".to_owned()),
-                }
+                // Who does not tell may do all else as it should.
+                let version = version_in(&String::from_utf8_lossy(&output.stdout));
+                Presence::Here { version: version.unwrap_or_default() }
             }
             Ok(Ok(output)) => {
                 let complaint =
@@ -238,10 +242,24 @@ impl<T: AgentProtocol> AgentProgram<T> {
     }
 
     fn bounds(&self) -> TurnBounds {
-        let TurnLimits { start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max } =
-            self.config.limits;
+        let TurnLimits {
+            start_max,
+            turn_max,
+            silence_max,
+            output_bytes_max,
+            memory_bytes_max,
+            processes_max,
+        } = self.config.limits;
         let name = self.config.name.clone();
-        TurnBounds { name, start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max }
+        TurnBounds {
+            name,
+            start_max,
+            turn_max,
+            silence_max,
+            output_bytes_max,
+            memory_bytes_max,
+            processes_max,
+        }
     }
 
     fn plan(

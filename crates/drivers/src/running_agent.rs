@@ -4,7 +4,7 @@
 //! are cut to a bound, a turn has a bound of time and of output, the terminal event is held back until the whole tree is
 //! gone or the process is kept, an end without one is a death, and a stop is polite before it is not.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,7 @@ use agent::{
 };
 use kernel::{Failure, GroundPath};
 use processes::{
-    EndedTree, PIECE_BYTES_MAX, ProcessCount, ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit,
-    end_tree,
+    EndedTree, PIECE_BYTES_MAX, ProcessCount, ProcessError, ProcessTree, TreeEvent, TreeExit, end_tree,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -25,6 +24,7 @@ use tokio::time::Instant;
 use crate::kept_processes::KeptProcesses;
 use crate::line_reader::{LINE_BYTES_MAX, Line, LineReader};
 use crate::program::trouble;
+use crate::turn_bounds::{TurnBounds, amount};
 
 /// The part of an agent's complaints that is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -189,53 +189,6 @@ impl ProtocolOutput {
     }
 }
 
-/// The limits of a turn, and of whom. Each of these has a key in the configuration, which is named when it was too little.
-#[derive(Debug, Clone)]
-pub(crate) struct TurnBounds {
-    /// The name that people have for the agent.
-    pub(crate) name: String,
-    /// From the start of the process until it is ready for the message.
-    pub(crate) start_max: Duration,
-    /// From the message to the last word.
-    pub(crate) turn_max: Duration,
-    /// Bytes on both outputs together, in one turn.
-    pub(crate) output_bytes_max: u64,
-    /// Memory of the whole tree.
-    pub(crate) memory_bytes_max: Option<u64>,
-    /// Processes of the whole tree.
-    pub(crate) processes_max: Option<u32>,
-}
-
-impl TurnBounds {
-    /// It took too much; a person may let it have more.
-    fn exceeded(&self, what: impl std::fmt::Display, key: &str) -> AgentEvent {
-        let trouble = format!("{what}; if that is as it should be, raise agents.{}.limits.{key}", self.name);
-        AgentEvent::Failed(Trouble::transient(trouble))
-    }
-
-    fn exceeded_by_tree(&self, limit: ResourceLimit) -> AgentEvent {
-        match limit {
-            ResourceLimit::Memory => {
-                let most = amount(self.memory_bytes_max.unwrap_or_default());
-                self.exceeded(format!("the agent's processes used more than {most} of memory"), "memory_max")
-            }
-            ResourceLimit::Processes => {
-                let most = self.processes_max.unwrap_or_default();
-                self.exceeded(format!("the agent had more than {most} processes"), "processes_max")
-            }
-        }
-    }
-}
-
-/// Bytes, for people.
-fn amount(bytes: u64) -> String {
-    match bytes {
-        1_000_000_000.. => format!("{:.1} GB", bytes as f64 / 1e9),
-        1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{bytes} bytes"),
-    }
-}
-
 /// A second line to an agent that does not talk over its own input and output: a task at the other end says what it
 /// hears in lines and takes what we say. Dropping it ends the task.
 #[derive(Debug)]
@@ -323,6 +276,10 @@ pub(crate) struct RunningAgent<T: AgentProtocol> {
     phase: Phase,
     /// Until when what is going on may take; then it is ended.
     until: Instant,
+    /// When something was last heard of it, or said to it.
+    heard_at: Instant,
+    /// The agent's own keys of the questions that are open. While there are any, it is not silent: it waits.
+    asked: BTreeSet<String>,
     is_ready: bool,
     /// It was handed its message.
     is_handed: bool,
@@ -384,6 +341,8 @@ impl<T: AgentProtocol> RunningAgent<T> {
             ends_input: false,
             phase: Phase::Talking,
             until: Instant::now() + start_max,
+            heard_at: Instant::now(),
+            asked: BTreeSet::new(),
             is_ready: false,
             is_handed: false,
             steered: None,
@@ -417,6 +376,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
             }
             return;
         }
+        let silent_at = self.silent_at();
         let Some(parts) = &mut self.parts else { return };
         let until = match self.phase {
             Phase::Talking => self.until,
@@ -426,9 +386,21 @@ impl<T: AgentProtocol> RunningAgent<T> {
             Phase::Over(_) => return,
         };
         tokio::select! {
-            heard = parts.next() => self.take(heard),
+            biased;
             () = tokio::time::sleep_until(until) => self.be_late(),
+            // What it has said while nobody listened is heard before it is called silent.
+            heard = parts.next() => self.take(heard),
+            () = tokio::time::sleep_until(silent_at.unwrap_or(until)), if silent_at.is_some() => {
+                self.end_for(self.bounds.silent());
+            }
         }
+    }
+
+    /// When it has been silent for too long, if it is to say something at all.
+    fn silent_at(&self) -> Option<Instant> {
+        let is_working = self.phase == Phase::Talking && self.is_handed && !self.is_stopping;
+        let silence_max = self.bounds.silence_max.filter(|_| is_working && self.asked.is_empty())?;
+        Some(self.heard_at + silence_max)
     }
 
     fn has_unsaid(&self) -> bool {
@@ -463,13 +435,9 @@ impl<T: AgentProtocol> RunningAgent<T> {
     fn be_late(&mut self) {
         match self.phase {
             Phase::Talking => {
-                let TurnBounds { start_max, turn_max, .. } = self.bounds;
-                let last = if self.is_ready {
-                    let late = format!("the turn took more than {turn_max:?}");
-                    self.bounds.exceeded(late, "turn_max")
-                } else {
-                    let late = format!("the agent was not ready within {start_max:?}");
-                    self.bounds.exceeded(late, "start_max")
+                let last = match self.is_ready {
+                    true => self.bounds.late_turn(),
+                    false => self.bounds.late_start(),
                 };
                 self.end_for(last);
             }
@@ -583,9 +551,12 @@ impl<T: AgentProtocol> RunningAgent<T> {
         if self.last.is_some() {
             return;
         }
+        self.heard_at = Instant::now();
         match &event {
             event if event.is_last() => return self.finish(event.clone()),
             AgentEvent::Ready { .. } => self.be_ready(),
+            AgentEvent::Asked { question, .. } => drop(self.asked.insert(question.clone())),
+            AgentEvent::Withdrawn { question } => drop(self.asked.remove(question)),
             AgentEvent::About(about) if !self.is_where_it_should_be(&about.directory) => {
                 let (it, we) = (&about.directory, self.launch.directory.for_readers());
                 let trouble = format!("the agent works in {it}, but this session's directory is {we}");
@@ -807,7 +778,8 @@ impl<T: AgentProtocol> Running for RunningAgent<T> {
             if message.text.len() > MESSAGE_BYTES_MAX {
                 return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
             }
-            self.until = Instant::now() + self.bounds.turn_max;
+            self.heard_at = Instant::now();
+            self.until = self.heard_at + self.bounds.turn_max;
             self.is_handed = true;
             self.say(|protocol, out| protocol.hand(&message, out)).await
         })
@@ -819,7 +791,11 @@ impl<T: AgentProtocol> Running for RunningAgent<T> {
 
     fn answer(&mut self, question: &str, answer: QuestionAnswer) -> Reply<'_, Result<(), Trouble>> {
         let question = question.to_owned();
-        Box::pin(async move { self.say(|protocol, out| protocol.answer(&question, &answer, out)).await })
+        Box::pin(async move {
+            self.heard_at = Instant::now();
+            self.asked.remove(&question);
+            self.say(|protocol, out| protocol.answer(&question, &answer, out)).await
+        })
     }
 
     fn stop(&mut self, grace_ms: u64) -> Reply<'_, TreeEnd> {

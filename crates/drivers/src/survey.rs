@@ -93,6 +93,7 @@ impl Surveys {
             out.event(AgentEvent::Asked {
                 question,
                 tool: tool.to_owned(),
+                kind: String::new(),
                 detail: part.words.clone(),
                 form,
             });

@@ -89,6 +89,8 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     /// This session was refused the claim: it is rung when the claim is free. One that it was offered and cannot use
     /// without this one goes to the next.
     fn wait_for(&self, claim: Claim, session: SessionId);
+    /// The claim that this session waits for, if it was refused one here.
+    fn awaited(&self, session: SessionId) -> Option<Claim>;
     /// The claim is free: whoever has waited longest for it is rung.
     fn freed(&self, claim: &Claim);
     /// This session has what it waited for.
@@ -119,12 +121,13 @@ pub trait Node: Debug + Send + Sync + 'static {
         session: SessionId,
         count_max: usize,
     ) -> ClusterReply<'_, Result<TreeFiles, String>>;
-    /// The changes of a turn; none if nothing was remembered of it.
+    /// The changes from before one turn to after another, or the same; none if nothing was remembered of them.
     fn changes(
         &self,
         directory: GroundPath,
         session: SessionId,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>>;
     /// The work of an undo of a turn, and what is in its way.
     fn preview_undo(

@@ -67,6 +67,9 @@ pub enum WayInError {
     /// The wish belongs to another scope than that of now.
     #[error("this belongs to another scope than the one the session is in now")]
     OtherScope,
+    /// The session that is there has another agent or model than the sender says. Nothing was said to it.
+    #[error("{session} has {}: nothing was said to it", agent_words(agent, model.as_deref()))]
+    OtherAgent { session: SessionId, agent: String, model: Option<String> },
     /// Something has touched the files of a turn since, so it is not undone. Nothing was changed.
     #[error("turn {turn} is not undone, because these were changed since: {}", touched_words(files, *more))]
     TouchedSince { turn: Turn, files: Vec<String>, more: usize },
@@ -228,6 +231,14 @@ pub enum ConflictError {
     /// No agent of this name.
     #[error("there is no agent called {name:?}")]
     UnknownAgent { name: String, known: Vec<String> },
+    /// The agent offers no model of this name.
+    #[error("{agent} offers no model called {name:?}")]
+    UnknownModel { name: String, agent: String, offered: Vec<String> },
+    /// The session before had an agent that is not there any more, and no other one was named.
+    #[error(
+        "{session}, which this conversation had before, was with the agent `{name}`, which is not there any more: name the agent to go on with"
+    )]
+    AgentLeft { name: String, known: Vec<String>, session: SessionId },
     /// The org has too many rules.
     #[error("your org already has {limit} rules for what agents ask: remove some")]
     TooManyRules { limit: usize },
@@ -330,6 +341,7 @@ impl WayInError {
             Self::Lapsed { .. } => "lapsed",
             Self::NotInWorktree => "not_in_worktree",
             Self::OtherScope => "other_scope",
+            Self::OtherAgent { .. } => "other_agent",
             Self::TouchedSince { .. } => "touched_since",
             Self::UnsureChanges { .. } => "unsure_changes",
         }
@@ -352,6 +364,7 @@ impl WayInError {
             }
             Rejection::Ended { session, why } => ConflictError::SessionEnded { session, why }.into(),
             Rejection::OtherScope => Self::OtherScope,
+            Rejection::OtherAgent { session, agent, model } => Self::OtherAgent { session, agent, model },
             Rejection::QueueFull { limit } => Self::QueueFull { limit },
             Rejection::TooManyOpen { limit } => Self::TooManyOpen { limit },
             Rejection::OrgTooManyOpen { limit } => Self::OrgTooManyOpen { limit },
@@ -499,6 +512,7 @@ impl From<WayInError> for WorktreeError {
             | WayInError::Lapsed { .. }
             | WayInError::NotInWorktree
             | WayInError::OtherScope
+            | WayInError::OtherAgent { .. }
             | WayInError::TouchedSince { .. }
             | WayInError::UnsureChanges { .. } => UnavailableError::Unavailable(refused.to_string()).into(),
         }
@@ -556,7 +570,8 @@ impl ConflictError {
             Self::TooLate => "too_late",
             Self::Changed => "changed",
             Self::SessionEnded { .. } => "session_ended",
-            Self::UnknownAgent { .. } => "unknown_agent",
+            Self::UnknownAgent { .. } | Self::AgentLeft { .. } => "unknown_agent",
+            Self::UnknownModel { .. } => "unknown_model",
             Self::TooManyRules { .. } => "too_many_rules",
         }
     }
@@ -645,6 +660,13 @@ fn lapsed_words(interrupted: bool) -> &'static str {
     match interrupted {
         true => "was interrupted before anybody answered; nothing was done",
         false => "is over, or the agent took the question back; nobody can answer it any more",
+    }
+}
+
+fn agent_words(agent: &str, model: Option<&str>) -> String {
+    match model {
+        Some(model) => format!("the agent `{agent}` with the model `{model}`"),
+        None => format!("the agent `{agent}` with the model that the agent chooses"),
     }
 }
 

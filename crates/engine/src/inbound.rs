@@ -9,7 +9,7 @@ use kernel::{Address, Delivery, DoorAddress, Epoch, NewWorktree, Principal, Sche
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::net::IpAddr;
-use store::Accepted;
+use store::{Accepted, Expected, Predecessor};
 
 /// The text of all parts of a message together may be this long; longer words belong into a file.
 pub const MESSAGE_TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -19,6 +19,9 @@ pub const PARTS_MAX: usize = 32;
 pub const KEY_BYTES_MAX: usize = 255;
 /// A title may be this long: 200 characters, whatever they are.
 pub const TITLE_BYTES_MAX: usize = 800;
+
+/// Characters of a title that is made of the first words of a session, or given by its agent.
+const OPENING_LENGTH_MAX: usize = 60;
 
 /// The name of a model or a mode may be this long.
 pub const MODEL_BYTES_MAX: usize = 256;
@@ -32,6 +35,8 @@ pub struct Inbound {
     pub to: To,
     /// The options of the session if one is made; ignored for an existing one, and the receipt says so.
     pub if_new: IfNew,
+    /// The agent and model that a session that is there has to have, if the sender says so; another one is refused.
+    pub expected: Option<Expected>,
     /// The parts of what is said.
     pub parts: Vec<MessagePart>,
     /// The way it is to reach a session whose turn is under way.
@@ -100,6 +105,21 @@ impl IfNew {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The same after a session that has ended: unless another agent is named, it has that one's agent, model and mode.
+    pub(crate) fn after(&self, before: &Predecessor) -> Self {
+        let Self { agent, model, mode, .. } = self.clone();
+        let scope = &before.scope;
+        match agent {
+            Some(agent) if agent != scope.agent => self.clone(),
+            Some(_) | None => Self {
+                agent: Some(scope.agent.clone()),
+                model: model.or_else(|| scope.model.clone()),
+                mode: mode.or_else(|| scope.mode.clone()),
+                ..self.clone()
+            },
+        }
+    }
 }
 
 /// A worktree as idempotency keys know it: with no name if it was given none.
@@ -132,6 +152,35 @@ pub(crate) fn plain_text(stored: &[u8]) -> Option<String> {
     Some(texts.join("\n"))
 }
 
+/// The title that these words are for a session that has none.
+pub(crate) fn opening_of(parts: &[MessagePart]) -> Option<String> {
+    parts.iter().find_map(|MessagePart::Text { text }| title_of(text))
+}
+
+/// Words as a title: on one line, without anything that commands a terminal, and cut where a word ends.
+pub(crate) fn title_of(text: &str) -> Option<String> {
+    let is_gap = |c: char| c.is_whitespace() || c.is_control() || is_invisible(c);
+    let mut words = text.split(is_gap).filter(|word| !word.is_empty());
+    let mut title: String = words.next()?.chars().take(OPENING_LENGTH_MAX + 1).collect();
+    for word in words {
+        if title.chars().count() + 1 + word.chars().count() > OPENING_LENGTH_MAX {
+            title.push('…');
+            break;
+        }
+        title.push(' ');
+        title.push_str(word);
+    }
+    if title.chars().count() > OPENING_LENGTH_MAX {
+        title = title.chars().take(OPENING_LENGTH_MAX - 1).chain(['…']).collect();
+    }
+    Some(title)
+}
+
+/// Marks that turn the direction of a line or have no width: in a list they would show something else than what is there.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 /// The receipt that a sender gets back at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
@@ -139,6 +188,8 @@ pub struct Receipt {
     pub accepted: Accepted,
     /// True if this is the answer to a repetition.
     pub repeated: bool,
+    /// The session's agent, if the message was to be said into a turn and that agent takes no words while it works.
+    pub deaf: Option<String>,
 }
 
 /// The outcome of a wish within the time that a caller waits.
@@ -148,4 +199,24 @@ pub enum Granted {
     Done,
     /// The keeper has not said anything yet; it will.
     Pending,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_first_words_on_one_line() {
+        assert_eq!(title_of("fix the  login\n\tpage").as_deref(), Some("fix the login page"));
+        assert_eq!(title_of(" \n\u{200b}\x1b").as_deref(), None);
+        assert_eq!(title_of("a\x1b]0;pwn\x07b\u{202e}c").as_deref(), Some("a ]0;pwn b c"));
+    }
+
+    #[test]
+    fn a_long_title_is_cut_where_a_word_ends() {
+        let long = title_of(&"word ".repeat(40)).unwrap();
+        assert!(long.ends_with("word…") && long.chars().count() <= OPENING_LENGTH_MAX, "{long}");
+        let one = title_of(&"ä".repeat(500)).unwrap();
+        assert!(one.ends_with("ä…") && one.chars().count() == OPENING_LENGTH_MAX, "{one}");
+    }
 }

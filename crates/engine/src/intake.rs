@@ -14,11 +14,12 @@ mod uncancelled;
 
 use crate::engine_ports::EnginePorts;
 use crate::errors::HandleError;
-use crate::inbound::encode_parts;
+use crate::inbound::{encode_parts, opening_of};
 use crate::people::RightsCache;
 use crate::roster::Roster;
 use crate::*;
 use fresh::check_title;
+pub(crate) use fresh::directory_for;
 use kernel::{
     Act, Address, Chore, Delivery, Epoch, MessageId, OrgId, PersonId, Principal, Record, Request, RequestId,
     Right, SessionId, To, Turn, authorize, authorize_right,
@@ -108,22 +109,35 @@ impl WayIn {
         check_parts(&inbound.parts)?;
         check_trace(&inbound.trace)?;
         let mut new = self.new_message(&inbound);
-        let Inbound { by, if_new, trace, .. } = inbound;
+        let Inbound { by, if_new, trace, delivery, .. } = inbound;
         let mut by = Arc::new(by);
         // A message into a session that is there takes one trip. One that needs a new session learns so, and comes again
         // once somebody has looked at directory and agent.
         let outcome = match self.accept(by.clone(), new.clone()).await? {
-            WriteOutcome::Refused(Rejection::WouldBeNew { by: now }) => {
+            WriteOutcome::Refused(Rejection::WouldBeNew { by: now, like }) => {
                 by = now.map_or(by, |now| Arc::new(*now));
                 let bind = address_of(&new.to);
-                new.fresh = Some(Box::new(self.new_session(&by, &if_new, bind, &trace)?));
+                new.fresh = Some(Box::new(self.next_session(&by, &if_new, like.as_deref(), bind, &trace)?));
+                new.like = like.map(|like| like.session);
                 self.may_enter(&by, if_new.worktree.is_some()).await?;
                 self.accept(by, new).await?
             }
             outcome => outcome,
         };
         let (accepted, repeated) = made(outcome)?;
-        Ok(Receipt { accepted, repeated })
+        let deaf = match delivery {
+            Delivery::Steer => self.deaf_agent(accepted.session).await,
+            Delivery::Queue | Delivery::Interrupt => None,
+        };
+        Ok(Receipt { accepted, repeated, deaf })
+    }
+
+    /// The session's agent, if it takes no words while it works. Nobody is refused for it, so what cannot be looked up is
+    /// not said.
+    async fn deaf_agent(&self, session: SessionId) -> Option<String> {
+        let (_, row) = self.ports.store.session(session).await.ok().flatten()?;
+        let agent = self.roster.agents().get(&row.scope.agent)?;
+        (!agent.abilities().steer).then_some(row.scope.agent)
     }
 
     fn new_message(&self, inbound: &Inbound) -> NewMessage {
@@ -133,9 +147,12 @@ impl WayIn {
             message: self.ports.mint_message(),
             to: inbound.to.clone(),
             fresh: None,
+            like: None,
+            expected: inbound.expected.clone(),
             asks_for_new: !inbound.if_new.is_empty(),
             key: self.ports.key_with("say", &inbound.trace, || keys::hash_of_message(inbound, &words)),
             words,
+            opening: opening_of(&inbound.parts),
             delivery: inbound.delivery,
             under: inbound.under,
             unattended: inbound.unattended,
@@ -227,7 +244,8 @@ impl WayIn {
     ) -> Result<Made, Declined> {
         let may_be = matches!(
             refused,
-            WayInError::Conflict(ConflictError::UnknownAgent { .. }) | WayInError::BadDirectory(_)
+            WayInError::Conflict(ConflictError::UnknownAgent { .. } | ConflictError::UnknownModel { .. })
+                | WayInError::BadDirectory(_)
         );
         self.made_under(by, key.filter(|_| may_be), refused).await
     }
@@ -334,7 +352,8 @@ impl WayIn {
         let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(&request), trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
         let resolved = Resolved::default();
-        let new = NewRequest { id, request, resolved, words: None, words_bytes_max, key, trail };
+        let new =
+            NewRequest { id, request, resolved, words: None, opening: None, words_bytes_max, key, trail };
         match self.put(by, new).await? {
             Asked::Waits { request, .. } => Ok(Some(request)),
             Asked::Over => Ok(None),
@@ -424,7 +443,8 @@ impl WayIn {
         }
         let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(wanted), trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
-        let new = NewRequest { id, request, resolved, words, words_bytes_max, key, trail };
+        let opening = words.as_ref().and_then(|_| opening_of(parts));
+        let new = NewRequest { id, request, resolved, words, opening, words_bytes_max, key, trail };
         Ok(Wanted::New(Box::new(new)))
     }
 
@@ -446,8 +466,10 @@ impl WayIn {
                 wanted.clone()
             }
             Request::ChangeScope { session, change, .. } => {
-                may(by, Act::Manage, &self.record(by, *session).await?, "session")?;
+                let record = self.record(by, *session).await?;
+                may(by, Act::Manage, &record, "session")?;
                 self.check_change(by, change)?;
+                self.check_model_of_change(&record.agent, change)?;
                 self.settled(by, wanted.clone())?
             }
             Request::Undo { session, turn, under, files } => {
@@ -694,7 +716,7 @@ fn right_for_request(by: &Principal, request: &Request) -> Result<(), AccessErro
 fn to_text(to: &To) -> Option<String> {
     match to {
         To::Session(session) => Some(session.to_string()),
-        To::Conversation(address) => Some(address.to_string()),
+        To::Conversation(address) | To::NewIn(address) => Some(address.to_string()),
         To::New => None,
     }
 }
@@ -731,7 +753,7 @@ fn may(by: &Principal, act: Act, record: &Record, what: &'static str) -> Result<
 
 fn address_of(to: &To) -> Option<Address> {
     match to {
-        To::Conversation(address) => Some(address.clone()),
+        To::Conversation(address) | To::NewIn(address) => Some(address.clone()),
         To::Session(_) | To::New => None,
     }
 }

@@ -8,7 +8,7 @@
 //! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the
 //! port for whatever crosses sessions or nodes, `node` what this node does for it. `approvals` is what agents ask. `people` is
 //! who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox
-//! rows, `sealer` chains the audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only
+//! rows, `slash_command` knows the commands of agents, `sealer` chains the audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only
 //! ports: it names no database, no agent and no HTTP.
 
 mod accounts;
@@ -31,6 +31,7 @@ mod lease;
 mod look;
 mod node;
 mod old_snapshots;
+mod own_word;
 mod people;
 mod ports;
 mod progress;
@@ -40,6 +41,7 @@ mod roster;
 mod runner_ports;
 mod sealer;
 mod shared_looks;
+mod slash_command;
 mod snapshot_room;
 mod story;
 mod tasks;
@@ -48,6 +50,7 @@ mod transcript;
 mod tree_room;
 mod turn;
 mod view;
+mod wait;
 mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
@@ -72,6 +75,7 @@ pub use inbound::{
 };
 pub use intake::{Made, WayIn};
 pub use look::{FILES_MAX, Look, LookResult};
+pub use own_word::{OwnWord, SessionCost};
 pub use people::{
     AddPerson, AuditWish, Broken, ChainCheck, DiskView, Expiry, LinkSecret, MakeOrg, MakeToken, MeView,
     NAME_BYTES_MAX, NewRule, PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Vouched,
@@ -87,15 +91,16 @@ pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, Views, WAIT_MAX, who_changed};
+pub use wait::{Wait, WaitWhy};
 pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, DiskTotals,
-    Gauges, GrantRow, GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow, OrgRow,
-    OrgSettings, Outgoing, OutgoingKind, OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState,
-    Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact, Thing, TokenRow, TokenView,
-    Which,
+    Doing, Expected, Gauges, GrantRow, GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OfferRow,
+    OrgRow, OrgSettings, Outgoing, OutgoingKind, OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState,
+    Resource, RootRow, RuleEffect, RuleRow, SessionFilter, SessionRow, StoredEntry, StoredFact, Thing,
+    TitleBy, TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn};

@@ -25,8 +25,8 @@ pub enum Look {
     Models,
     /// The files of the directory.
     Files,
-    /// The changes of a turn.
-    Diff { turn: Turn },
+    /// The changes from before one turn to after another, or the same.
+    Diff { first: Turn, last: Turn },
 }
 
 /// The result of a lookup.
@@ -38,7 +38,7 @@ pub enum LookResult {
     Models(Option<Vec<Choice>>),
     /// The files of the directory.
     Files(TreeFiles),
-    /// The changes of a turn; none if its directory was not under version control.
+    /// The changes; none if the directory was not under version control then.
     Diff(Option<TreeChanges>),
 }
 
@@ -84,9 +84,9 @@ impl Views {
                     let node = views.ports.cluster.node_of(session);
                     node.files(scope.directory, session, FILES_MAX).await.map(LookResult::Files)
                 }
-                Look::Diff { turn } => {
+                Look::Diff { first, last } => {
                     let node = views.ports.cluster.node_of(session);
-                    node.changes(scope.directory, session, turn).await.map(LookResult::Diff)
+                    node.changes(scope.directory, session, first, last).await.map(LookResult::Diff)
                 }
             }
         };

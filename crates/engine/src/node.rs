@@ -58,11 +58,12 @@ impl Node for LocalNode {
         &self,
         directory: GroundPath,
         session: SessionId,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>> {
         Box::pin(async move {
             let (trees, of) = self.ground_of(session).await?;
-            Ok(trees.changes(of, &directory, turn).await?)
+            Ok(trees.changes(of, &directory, first, last).await?)
         })
     }
 

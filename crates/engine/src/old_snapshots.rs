@@ -8,7 +8,7 @@
 use crate::worktrees::Worktrees;
 use crate::{OwnedSession, UnavailableError};
 use std::time::Duration;
-use store::{Seer, SessionRow, SessionsQuery, Which};
+use store::{Seer, SessionFilter, SessionRow, SessionsQuery, Which};
 
 /// The time for which a server that has just been started is left alone.
 const START_WAIT: Duration = Duration::from_secs(60);
@@ -64,7 +64,13 @@ impl Worktrees {
     async fn take_over_of(&self, by: Seer) -> Result<usize, UnavailableError> {
         let (mut asked, mut after) = (0, None);
         loop {
-            let query = SessionsQuery { by: by.clone(), which: Which::All, after, limit: PAGE };
+            let query = SessionsQuery {
+                by: by.clone(),
+                which: Which::All,
+                filter: SessionFilter::default(),
+                after,
+                limit: PAGE,
+            };
             let rows = self.ports.store.sessions(query).await?;
             let is_last = rows.len() < PAGE;
             for row in rows {

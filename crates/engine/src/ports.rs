@@ -204,12 +204,13 @@ pub trait Trees: Debug + Send + Sync + 'static {
         turn: Turn,
         edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
-    /// The changes of a turn; none if one of its sides was not remembered.
+    /// The changes from before one turn to after another, or the same; none if one of these sides was not remembered.
     fn changes(
         &self,
         of: OwnedSession,
         directory: &GroundPath,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
     /// The work of an undo of this turn, and what is in its way. Changes nothing.
     fn preview_undo(
@@ -599,6 +600,7 @@ impl Trees for NoTrees {
         &self,
         _: OwnedSession,
         _: &GroundPath,
+        _: Turn,
         _: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async { Ok(None) })

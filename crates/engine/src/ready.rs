@@ -44,7 +44,7 @@ impl Views {
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
         let scope = state.scope().cloned().unwrap_or(loaded.scope);
         let now = self.ports.now();
-        let seen = self.seen_outside(&state, &scope, row.touched_at, now).await?;
+        let seen = self.seen_outside(session, &state, &scope, row.touched_at, now).await?;
         let parts = readiness_parts(&state, &seen, now);
         let is_crowded = parts.iter().any(|part| part.why == Some(PartWhy::Crowded));
         let neighbour = if is_crowded { self.neighbour(by, session, &scope).await? } else { None };
@@ -57,7 +57,7 @@ impl Views {
     }
 
     /// The one who works in the directory of a session, if it is somebody else.
-    async fn neighbour(
+    pub(crate) async fn neighbour(
         &self,
         by: &Principal,
         session: SessionId,
@@ -72,6 +72,7 @@ impl Views {
 
     async fn seen_outside(
         &self,
+        session: SessionId,
         state: &Session,
         scope: &Scope,
         said_at: Moment,
@@ -84,7 +85,7 @@ impl Views {
         };
         Ok(Seen {
             directory,
-            agent: self.agent_seen(&scope.agent, now).await,
+            agent: self.agent_seen(session, &scope.agent, now).await,
             commands: self.commands_seen(scope, said_at),
             model: self.model_seen(scope, state),
             // One node holds the store; several share it one day, and then somebody else may have the session.
@@ -94,7 +95,7 @@ impl Views {
         })
     }
 
-    async fn agent_seen(&self, name: &str, now: Moment) -> Look {
+    async fn agent_seen(&self, session: SessionId, name: &str, now: Moment) -> Look {
         if !self.roster.agents().contains_key(name) {
             return Look::Bad { why: Trouble::Missing };
         }
@@ -102,6 +103,9 @@ impl Views {
             Some(looked) => match (looked.found, looked.sign_in) {
                 (Presence::Missing { .. }, _) => Look::Bad { why: Trouble::Broken },
                 (Presence::Here { .. }, SignIn::Missing { .. }) => Look::Bad { why: Trouble::SignedOut },
+                (Presence::Here { .. }, _) if self.roster.is_failing(session) => {
+                    Look::Bad { why: Trouble::Failing }
+                }
                 (Presence::Here { .. }, SignIn::Here { .. } | SignIn::Unknown) => Look::Fine,
             },
             None => {
@@ -121,13 +125,16 @@ impl Views {
         Look::Unknown { since: said_at, until: said_at.after_ms(wait_ms) }
     }
 
-    /// A model that the agent lists is there; one that it does not list is not. Without a list, the start tells.
+    /// A model that the agent lists is there; one that it does not list is not, unless it takes such. Without a list, the
+    /// start tells.
     fn model_seen(&self, scope: &Scope, state: &Session) -> Look {
         let models = self.roster.lists(&scope.agent).models;
+        let agent = self.roster.agents().get(&scope.agent);
+        let takes = |model: &str| agent.is_none_or(|agent| agent.takes_model(model, &models));
         match (&scope.model, state.running().map(|running| running.stage)) {
             (None, _) => Look::Fine,
-            (Some(chosen), _) if models.iter().any(|model| model.name == *chosen) => Look::Fine,
-            (Some(_), _) if !models.is_empty() => Look::Bad { why: Trouble::Missing },
+            (Some(chosen), _) if !takes(chosen) => Look::Bad { why: Trouble::Missing },
+            (Some(_), _) if !models.is_empty() => Look::Fine,
             (Some(_), Some(Stage::Starting { until, .. })) => Look::Unknown { since: Moment(0), until },
             (Some(_), _) => Look::Fine,
         }
@@ -151,6 +158,10 @@ pub fn remedy_words(remedy: Remedy) -> &'static str {
         Remedy::Relink => "name the directory anew (`homing scope relink DIR`), or put it back",
         Remedy::MendAgent => "look at it with `homing agents show`, or choose another agent",
         Remedy::SignIn => "sign in to the agent",
+        Remedy::ReadFailure => {
+            "it has failed three times in a row with the same words: read them (`homing log`), mend that and send again, or \
+             go on in a new session (`homing send --new`)"
+        }
         Remedy::ChooseModel => "choose another model (`homing scope set --model NAME`)",
         Remedy::Release => "release or withdraw what is held (`homing queue`)",
         Remedy::Place => {

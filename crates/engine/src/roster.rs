@@ -26,6 +26,10 @@ pub(crate) const LOOK_MAX: Duration = Duration::from_secs(30);
 /// Sessions of which we remember what was told last, and of which we remember what was listed.
 const TOLD_MAX: usize = 4_096;
 const LISTED_MAX: usize = 1_024;
+/// Sessions of which we remember how their last attempts failed.
+const FAILING_MAX: usize = 1_024;
+/// Failures in a row with the same words, after which nobody is told any more that the next one may do.
+const SAME_FAILURES_MAX: u32 = 3;
 
 /// The agents, and what is remembered of them.
 pub(crate) struct Roster {
@@ -45,16 +49,16 @@ impl fmt::Debug for Roster {
 }
 
 /// Somebody who waits for a list, as long as they do.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingCount<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingCount<'a> {
     fn new(waiting: &'a AtomicUsize) -> Self {
         waiting.fetch_add(1, Ordering::Relaxed);
         Self(waiting)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -68,6 +72,8 @@ struct Rows {
     told: BTreeMap<SessionId, ToldHashes>,
     /// The lists of a session, and their epoch.
     listed: BTreeMap<SessionId, (Epoch, Lists)>,
+    /// The failures of a session in a row: the hash of their words, and how many there were.
+    failing: BTreeMap<SessionId, (u64, u32)>,
 }
 
 /// The look at an agent.
@@ -195,6 +201,27 @@ impl Roster {
         rows.listed.remove(&session);
     }
 
+    /// An attempt in a session failed as it may pass, with words of this hash.
+    pub(crate) fn failed(&self, session: SessionId, words: u64) {
+        let mut rows = self.rows();
+        let count =
+            rows.failing.get(&session).filter(|(known, _)| *known == words).map_or(0, |(_, count)| *count);
+        rows.failing.insert(session, (words, count.saturating_add(1)));
+        while rows.failing.len() > FAILING_MAX {
+            rows.failing.pop_first();
+        }
+    }
+
+    /// An attempt in a session did not fail in that way.
+    pub(crate) fn forget_failures(&self, session: SessionId) {
+        self.rows().failing.remove(&session);
+    }
+
+    /// True if the attempts in a session fail again and again with the same words.
+    pub(crate) fn is_failing(&self, session: SessionId) -> bool {
+        self.rows().failing.get(&session).is_some_and(|(_, count)| *count >= SAME_FAILURES_MAX)
+    }
+
     fn saw(&self, agent: &str, looked: Looked) {
         let mut rows = self.rows();
         rows.looking.remove(agent);
@@ -238,7 +265,7 @@ impl Roster {
             if listed.is_some() || !self.may_yet_list(session, epoch).await {
                 return listed;
             }
-            waiting.get_or_insert_with(|| Waiting::new(&self.waiting));
+            waiting.get_or_insert_with(|| WaitingCount::new(&self.waiting));
             if tokio::time::timeout_at(until, heard).await.is_err() {
                 return None;
             }

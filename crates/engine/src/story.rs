@@ -3,7 +3,7 @@
 //! The form is a promise to every reader, so it is versioned (`v`) and only ever added to. Kinds: `launch` (how an
 //! attempt was started), `about` (what the agent says about itself), `text` and `reasoning` (words with their part and
 //! offset), `said` (a part is complete: length and hash), `tool_call`, `tool_progress`, `tool_result`, `plan`,
-//! `file_changed`, `question`, `usage`, `notice`, `finished` (the agent's own word for why), `stopped`, `memory` (how the
+//! `file_changed`, `question`, `usage`, `notice`, `title` (what the agent calls the session), `finished` (the agent's own word for why), `stopped`, `memory` (how the
 //! agent comes to know what was said before), `imported` (where a conversation or a turn was before, who spoke in it and
 //! when), `changes` (what a turn changed in its directory), `script` (what the setup
 //! or teardown of a worktree prints), `worktree` (one was removed or restored), `other`. When a tool began and ended is when its facts happened.
@@ -50,6 +50,7 @@ pub(crate) enum Story<'a> {
     Question(ApprovalStory<'a>),
     Usage(UsageForm),
     Notice { text: &'a str },
+    Title { title: &'a str },
     Finished { reason: &'a str },
     Stopped { killed: u32, gone: bool },
     Memory { way: &'static str, turns: usize, text: &'a str },
@@ -328,6 +329,7 @@ impl Story<'_> {
             Self::Question(_) => "question",
             Self::Usage(_) => "usage",
             Self::Notice { .. } => "notice",
+            Self::Title { .. } => "title",
             Self::Finished { .. } => "finished",
             Self::Stopped { .. } => "stopped",
             Self::Memory { .. } => "memory",

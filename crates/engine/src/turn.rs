@@ -11,9 +11,11 @@ use crate::TreeChanges;
 use crate::changes::{TreeBefore, TurnSnapshots};
 use crate::runner_ports::RunnerPorts;
 use agent::{Agent, AgentEvent, Launch, Message, Running, Steered, TreeEnd, TreeName, Trouble};
+pub(crate) use gate::AwaitedCommand;
 use gate::ReadyGate;
 use kernel::{Answer, ApprovalId, Failure, Fence, MessageId, Native, Report, SessionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,6 +26,8 @@ const OUTPUT_AHEAD_MAX: usize = 32;
 const ORDERS_AHEAD_MAX: usize = 64;
 /// Questions that an agent may ask in one attempt. Beyond them the answer is no: nobody would read so many.
 const QUESTIONS_MAX: usize = 256;
+/// Different warnings of an agent in one attempt that are remembered. What comes beyond them is told each time.
+const WARNINGS_MAX: usize = 256;
 /// The bytes of the names of files that an agent says it has changed in one turn.
 const EDITS_BYTES_MAX: usize = 64 * 1024;
 /// The first wait before a burial is tried again, and the longest.
@@ -68,8 +72,8 @@ pub(crate) enum RunnerOutput {
 pub(crate) struct AttemptOptions {
     /// Snapshots of the directory before and after; none where there is nothing to see.
     pub(crate) snapshots: Option<TurnSnapshots>,
-    /// The time for which the words wait until the agent has listed its commands; none if they need not.
-    pub(crate) commands_wait: Option<Duration>,
+    /// The command that the words may begin with: they wait until the agent has listed its own.
+    pub(crate) command: Option<AwaitedCommand>,
 }
 
 /// The order that ends an attempt, as far as one was given.
@@ -160,8 +164,9 @@ impl Runner {
         let questions = BTreeMap::new();
         let (added, gone_in) = (Vec::new(), Vec::new());
         let (end, is_ours) = (EndOrdered::No, true);
+        let (edits, warned) = (AgentEdits::default(), BTreeSet::new());
         let runner = Self { fence, output, orders, end, added, gone_in, is_ours, questions };
-        (runner, RunnerTask { orders: taken, say, asked: 0, handed: false, edits: AgentEdits::default() })
+        (runner, RunnerTask { orders: taken, say, asked: 0, handed: false, edits, warned })
     }
 
     /// Hands over the words; called once. The keeper never waits for a runner: if it is not taken, it is ordered again
@@ -247,6 +252,8 @@ struct RunnerTask {
     handed: bool,
     /// The files of which the agent has said that it changed them.
     edits: AgentEdits,
+    /// Hashes of what the agent has warned of.
+    warned: BTreeSet<u64>,
 }
 
 /// Files of which an agent has said that it changed them, in bounds: what does not fit is not certain to be the agent's.
@@ -344,8 +351,11 @@ impl RunnerTask {
                     // A keeper that is gone wants nothing any more, and hears nothing.
                     None => return (Report::Lost, running.stop(grace_ms).await),
                 },
-                native = gate.opened() => {
-                    self.tell_ready(gate, native).await;
+                opened = gate.opened() => {
+                    match opened {
+                        Ok(native) => self.tell_ready(gate, native).await,
+                        Err(why) => end = End::Broken(Trouble::refused(why), running.stop(grace_ms).await),
+                    }
                     continue;
                 }
                 event = running.next() => event,
@@ -365,6 +375,7 @@ impl RunnerTask {
                 AgentEvent::Asked { question, .. } if self.asked >= QUESTIONS_MAX => {
                     end = self.decline(running, &question, end).await;
                 }
+                AgentEvent::Notice { text } if !self.is_news(&text) => {}
                 other => {
                     self.asked += usize::from(matches!(other, AgentEvent::Asked { .. }));
                     if let AgentEvent::FileChanged { path, .. } = &other {
@@ -374,6 +385,17 @@ impl RunnerTask {
                 }
             }
         }
+    }
+
+    /// True if the agent has not warned of this in this attempt before. Some say the same with every request they make.
+    fn is_news(&mut self, warning: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        warning.hash(&mut hasher);
+        let hash = hasher.finish();
+        if self.warned.len() >= WARNINGS_MAX {
+            return !self.warned.contains(&hash);
+        }
+        self.warned.insert(hash)
     }
 
     async fn tell_ready(&self, gate: &mut ReadyGate, native: Option<Native>) {

@@ -7,19 +7,21 @@ use crate::fanout::SharedFact;
 use crate::follow::{SharedReadiness, WatchedRights};
 use crate::follow_heads::WatchedHeads;
 use crate::inbound::plain_text;
+use crate::intake::directory_for;
 use crate::people::{LOOK_EVERY, RightsCache};
 use crate::refused_reads::RefusedReads;
 use crate::roster::Roster;
-use crate::{AccessError, Ground, Lists, SessionProgress, Trace, ViewError};
+use crate::{AccessError, Ground, Lists, SessionProgress, Trace, ViewError, Wait};
 use kernel::{
-    Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
-    address_space, agent_grant_of, authorize, authorize_address, authorize_right, meant, route,
+    Act, Address, Found, GroundPath, MessageId, Number, Previous, Principal, Record, Right, Role, Route,
+    SessionId, To, Turn, address_space, agent_grant_of, authorize, authorize_address, authorize_right, meant,
+    route,
 };
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, DiskTotals, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery,
-    StoreError, StoredEntry, Which,
+    BindingRow, DiskTotals, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter, SessionRow,
+    SessionsQuery, StoreError, StoredEntry, TypedName, Which,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -44,6 +46,8 @@ pub struct ReceiptView {
     pub answer: Option<String>,
     /// Something people should read about how it went: the agent's own words for a failure.
     pub notice: Option<String>,
+    /// Why it is not being worked on, if it will be.
+    pub wait: Option<Wait>,
 }
 
 /// A waiting or running message, with the beginning of its words; `Views::words` has all of them.
@@ -53,6 +57,8 @@ pub struct QueuedView {
     /// The handle of its sender.
     pub sender: Option<String>,
     pub text: String,
+    /// Why it is not being worked on, if it will be.
+    pub wait: Option<Wait>,
 }
 
 /// Where a message would go, and why.
@@ -62,6 +68,10 @@ pub struct Explained {
     pub route: Result<kernel::Route, kernel::NoRoute>,
     /// The session that was found, as far as the caller may see it.
     pub session: Option<SessionRow>,
+    /// The session that the conversation had before, as far as the caller may see it.
+    pub before: Option<Previous>,
+    /// Why a session could not be made in the directory that was named for it, if there would be a new one.
+    pub unfit: Option<ViewError>,
 }
 
 /// An agent that is configured.
@@ -105,7 +115,7 @@ impl Views {
             Ok(()) => Ok(self.with_answer(by, row).await?),
             Err(_) if Seer::of(by).lost(&record, row.by, row.why) => {
                 let sender = self.rights_cache.handle_of(by, row.by).await?;
-                Ok(ReceiptView { row, sender, answer: None, notice: None })
+                Ok(ReceiptView { row, sender, answer: None, notice: None, wait: None })
             }
             Err(refused) => Err(refused.into()),
         }
@@ -167,11 +177,17 @@ impl Views {
 
     async fn with_answer(&self, by: &Principal, row: ReceiptRow) -> Result<ReceiptView, StoreError> {
         let sender = self.rights_cache.handle_of(by, row.by).await?;
-        let Some(turn) = row.turn else { return Ok(ReceiptView { row, sender, answer: None, notice: None }) };
+        let wait = match row.state.is_final() {
+            true => None,
+            false => self.waits(by, row.session).await?.of(row.message),
+        };
+        let Some(turn) = row.turn else {
+            return Ok(ReceiptView { row, sender, answer: None, notice: None, wait });
+        };
         let answer = self.said(row.session, turn, "text").await?;
         let notice = self.said(row.session, turn, "notice").await?;
         let notice = Some(notice).filter(|words| !words.is_empty());
-        Ok(ReceiptView { row, sender, answer: Some(answer), notice })
+        Ok(ReceiptView { row, sender, answer: Some(answer), notice, wait })
     }
 
     pub(crate) async fn said(
@@ -223,12 +239,25 @@ impl Views {
         &self,
         by: &Principal,
         which: Which,
+        filter: SessionFilter,
         after: Option<(kernel::Moment, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, ViewError> {
         may_read(by, "session")?;
-        let query = SessionsQuery { by: Seer::of(by), which, after, limit };
+        let query = SessionsQuery { by: Seer::of(by), which, filter, after, limit };
         Ok(self.ports.store.sessions(query).await?)
+    }
+
+    /// The sessions that somebody may mean by this name, also ended ones.
+    pub async fn sessions_named(
+        &self,
+        by: &Principal,
+        name: &str,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ViewError> {
+        may_read(by, "session")?;
+        let name = TypedName::new(SessionId::PREFIX, name);
+        Ok(self.ports.store.sessions_named(Seer::of(by), name, limit).await?)
     }
 
     /// A page of facts after a number.
@@ -264,7 +293,7 @@ impl Views {
     /// The messages of a session that are not final, in the order in which they run, with how their words begin.
     pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, ViewError> {
         self.seen(by, session).await?;
-        let mut queue = Vec::new();
+        let (mut queue, waits) = (Vec::new(), self.waits(by, session).await?);
         for QueuedRow { receipt: row, sender, words } in
             self.ports.store.queue_shown(session, QUEUED_READ_BYTES_MAX).await?
         {
@@ -275,7 +304,8 @@ impl Views {
             let mut text = words.and_then(|words| plain_text(&words)).unwrap_or_default();
             text.truncate(text.floor_char_boundary(QUEUED_BYTES_MAX));
             text.shrink_to_fit();
-            queue.push(QueuedView { row, sender, text });
+            let wait = waits.of(row.message);
+            queue.push(QueuedView { row, sender, text, wait });
         }
         Ok(queue)
     }
@@ -306,20 +336,41 @@ impl Views {
     }
 
     /// Where would this go? The same lookups and the same function as for a real message, and nothing is changed.
-    pub async fn explain(&self, by: &Principal, to: To, trace: &Trace) -> Result<Explained, ViewError> {
+    /// `directory` is where a session would work that is made for it.
+    pub async fn explain(
+        &self,
+        by: &Principal,
+        to: To,
+        directory: Option<&str>,
+        trace: &Trace,
+    ) -> Result<Explained, ViewError> {
         may_read(by, "session")?;
         let mut whose = None;
-        if let To::Conversation(address) = &to {
+        if let To::Conversation(address) | To::NewIn(address) = &to {
             let brought = trace.address(address);
             authorize_address(by, brought).map_err(|denied| AccessError::denied(denied, "session"))?;
             whose = address_space(by, brought);
         }
-        let found = self.ports.store.find(Seer::of(by), whose, to.clone()).await?.found;
+        let Finding { found, before, .. } = self.ports.store.find(Seer::of(by), whose, to.clone()).await?;
         let session = match found {
             Found::Open(session) | Found::Ended(session, _) => Some(self.session(by, session).await?),
             Found::Nothing => None,
         };
-        Ok(Explained { route: route(&to, found), session })
+        let route = route(&to, found);
+        let unfit = match (&route, directory) {
+            (Ok(Route::Create { .. }), Some(directory)) => self.choose(by, directory).err(),
+            _ => None,
+        };
+        Ok(Explained { route, session, before, unfit })
+    }
+
+    /// Judges if a directory could be chosen for a session, as for a real one.
+    fn choose(&self, by: &Principal, directory: &str) -> Result<(), ViewError> {
+        let directory: GroundPath = directory_for::<ViewError>(self.ground.as_ref(), by, directory)?;
+        match by.roots.iter().any(|root| directory.is_under(root)) {
+            true => Ok(()),
+            false => Err(AccessError::DirectoryNotYours.into()),
+        }
     }
 
     /// The newest numbers of sessions that changed after a place among all changes. Whoever asks again and again is asked

@@ -8,9 +8,11 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use tokio::runtime;
 
+use crate::background;
 use crate::commands::*;
 use crate::data_dir::DataDir;
 use crate::exit::{CliError, Exit, HELP};
+use crate::near_commands;
 use crate::remote::Remote;
 use crate::screen::Screen;
 
@@ -40,12 +42,15 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Up(up::UpArgs),
+    Down(down::DownArgs),
     Serve(serve::ServeArgs),
+    Service(service::ServiceArgs),
     Send(send::SendArgs),
     Chat(chat::ChatArgs),
     Ls(ls::LsArgs),
     Show(show::ShowArgs),
     Log(log::LogArgs),
+    Rename(rename::RenameArgs),
     Stop(stop::StopArgs),
     End(end::EndArgs),
     Fork(fork::ForkArgs),
@@ -82,7 +87,10 @@ enum Command {
 
 /// Runs what was typed and says how it went.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return unparsed(error),
+    };
     let screen = Screen::new(cli.json);
     let ca = cli.ca.or_else(|| std::env::var_os("HOMING_CA").filter(|ca| !ca.is_empty()).map(PathBuf::from));
     let ended = DataDir::find(cli.data, ca).and_then(|data_dir| dispatch(cli.command, &data_dir, screen));
@@ -101,11 +109,26 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// Says what is wrong with what was typed. What could have been meant instead, our own look says.
+fn unparsed(error: clap::Error) -> ExitCode {
+    let typed: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    match near_commands::unknown(&error, &typed, &<Cli as clap::CommandFactory>::command()) {
+        Some(unknown) => {
+            Screen::new(typed.iter().any(|word| word == "--json")).cli_error(&unknown);
+            unknown.exit.into()
+        }
+        None => error.exit(),
+    }
+}
+
 fn dispatch(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
     let server = || runtime::Builder::new_multi_thread().worker_threads(SERVER_THREADS).enable_all().build();
     match command {
         Command::Up(args) => server()?.block_on(up::up(args, data_dir, screen)),
         Command::Serve(args) => server()?.block_on(serve::serve(args, data_dir, screen)),
+        Command::Down(args) => client_runtime()?.block_on(down::down(&args, data_dir, screen)),
+        Command::Service(args) => service::service(args, data_dir, screen),
         Command::Backup(args) => client_runtime()?.block_on(backup::backup(&args, data_dir, screen)),
         Command::Restore(args) => restore::restore(&args, data_dir, screen),
         Command::Doctor(args) => client_runtime()?.block_on(doctor::doctor(&args, data_dir, screen)),
@@ -121,13 +144,18 @@ fn dispatch(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit
 
 /// The commands that are clients of the server.
 async fn ask(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
-    let remote = Remote::find(data_dir, screen)?;
+    let may_offer = matches!(command, Command::Send(_) | Command::Chat(_));
+    let remote = match Remote::find(data_dir, screen) {
+        Err(error) if may_offer => background::offer(error, data_dir, screen).await?,
+        found => found?,
+    };
     match command {
         Command::Send(args) => send::send(args, &remote).await,
         Command::Chat(args) => chat::chat(args, &remote).await,
         Command::Ls(args) => ls::ls(&args, &remote).await,
         Command::Show(args) => show::show(&args, &remote).await,
         Command::Log(args) => log::log(&args, &remote).await,
+        Command::Rename(args) => rename::rename(args, &remote).await,
         Command::Stop(args) => stop::stop(&args, &remote).await,
         Command::End(args) => end::end(&args, &remote).await,
         Command::Fork(args) => fork::fork(args, &remote).await,
@@ -154,7 +182,9 @@ async fn ask(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exi
         Command::Org(args) => org::org(args, &remote).await,
         Command::Audit(args) => audit::audit(args, &remote).await,
         Command::Up(_)
+        | Command::Down(_)
         | Command::Serve(_)
+        | Command::Service(_)
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Backup(_)
@@ -176,6 +206,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_type_instead_leads_to_commands_that_there_are() {
+        near_commands::check_other_words(&<Cli as clap::CommandFactory>::command());
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -1,11 +1,12 @@
 //! Facts and receipts in words, for people.
 
 use api::{
-    EndWhy, Fact, Failure, Grant, Outcome, Purpose, Receipt, ReceiptState, Right, Role, RuleFact, Session,
-    SessionState, Story, StoryFact, What,
+    EndWhy, Fact, Failure, Grant, Outcome, Previous, Purpose, Receipt, ReceiptState, Right, Role, RuleFact,
+    Session, SessionState, Story, StoryFact, Waiting, What,
 };
 
 use crate::screen::tame_name;
+use crate::time;
 
 /// A fact on one line. What belongs on several, such as an agent's words, may have line ends in it.
 pub(crate) fn fact(fact: &Fact) -> String {
@@ -37,7 +38,7 @@ fn rule_fact(rule: &RuleFact) -> String {
         RuleFact::Missed { message } => format!("{message} came too late for the turn; it is next"),
         RuleFact::Reordered { order } => format!("the queue is now {}", order.join(" ")),
         RuleFact::MessageRefused { message, why } => format!("{message} was refused ({})", plain(why)),
-        RuleFact::Crowded { .. } => "waiting: too many sessions are awake".to_owned(),
+        RuleFact::Crowded { .. } => "has to wait for other sessions".to_owned(),
         RuleFact::TurnStarted { turn, message } => format!("turn {turn} started for {message}"),
         RuleFact::AttemptStarted { fence, .. } => format!("turn {}: attempt {}", fence.turn, fence.attempt),
         RuleFact::Confirmed { native, .. } => format!("the agent calls this conversation {native}"),
@@ -138,6 +139,7 @@ pub(crate) fn story(story: &Story) -> String {
         Story::Usage(usage) => used(usage),
         Story::Finished { reason } => format!("finished: {reason}"),
         Story::Notice { text } => text.clone(),
+        Story::Title { title } => format!("the agent calls this session {title:?}"),
         Story::Imported(there) => there.text.clone(),
         Story::Stopped { killed, gone } => verified(*killed, *gone),
         Story::Other { raw } => raw.clone(),
@@ -198,7 +200,8 @@ fn planned(steps: &[api::PlanStep]) -> String {
     format!("plan: {done} of {} done{now}", steps.len())
 }
 
-fn used(usage: &api::Usage) -> String {
+/// The cost of a turn, or of all of them.
+pub(crate) fn used(usage: &api::Usage) -> String {
     let cached = match usage.cached_tokens {
         0 => String::new(),
         cached => format!(" ({cached} cached)"),
@@ -253,7 +256,8 @@ fn answerer(by: Option<&str>) -> String {
     }
 }
 
-fn outcome(outcome: Outcome) -> &'static str {
+/// The outcome of a turn.
+pub(crate) fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Answered => "answered",
         Outcome::Stopped => "was stopped",
@@ -272,12 +276,25 @@ fn failure(failure: Failure) -> &'static str {
     }
 }
 
+/// The words for a server that went away while somebody follows.
+pub(crate) fn away(reason: &str) -> String {
+    format!("the server went away ({reason}); what it accepted is safe. Looking for it; Ctrl-C leaves")
+}
+
+/// The words for a server that is there again.
+pub(crate) const BACK: &str = "the server is back; going on from where it was";
+
 /// Why a session ended.
 pub(crate) fn ended(why: EndWhy) -> &'static str {
     match why {
         EndWhy::Asked => "somebody ended it",
         EndWhy::Gone => "the agent says that it is gone",
     }
+}
+
+/// The session that a conversation had before, and what became of it.
+pub(crate) fn previous(previous: &Previous) -> String {
+    format!("{} ({})", previous.session, previous.why.map_or("it goes on", ended))
 }
 
 /// A stable word of the API, as people say it.
@@ -293,6 +310,13 @@ pub(crate) fn plain(word: &str) -> String {
         "errand" => "a worktree is being made, or a turn undone".to_owned(),
         "crowded" => "others are first".to_owned(),
         "elsewhere" => "leads elsewhere by now".to_owned(),
+        "interrupted" => "interrupted while the agent worked".to_owned(),
+        "time_limit" => "it took longer than a turn may".to_owned(),
+        "transient" => "for now: it may work the next time".to_owned(),
+        "busy" => "something else uses the agent's conversation".to_owned(),
+        "gone" => "the agent's own conversation is gone".to_owned(),
+        "session_ended" => "the session ended while it waited".to_owned(),
+        "expired" => "it was held for too long".to_owned(),
         // One befalls what waits, the other what runs.
         "handed_over" => "the session was handed over".to_owned(),
         "not_allowed" | "revoked" => "its sender may no longer prompt here".to_owned(),
@@ -316,8 +340,49 @@ pub(crate) fn state(state: ReceiptState) -> &'static str {
 
 /// Where a message stands, and why.
 pub(crate) fn standing(receipt: &Receipt) -> String {
-    let why = receipt.why.as_ref().map(|why| format!(" ({})", plain(why))).unwrap_or_default();
-    format!("{}{why}", state(receipt.state))
+    stands(receipt.state, receipt.why.as_deref(), receipt.waiting.as_ref())
+}
+
+/// Where a message of a queue stands, and why.
+pub(crate) fn queued(item: &api::Queued) -> String {
+    stands(item.state, item.why.as_deref(), item.waiting.as_ref())
+}
+
+fn stands(now: ReceiptState, why: Option<&str>, waits: Option<&Waiting>) -> String {
+    let why = why.map(|why| format!(" ({})", plain(why))).unwrap_or_default();
+    let waits = waits.map(|waits| format!(": {}", waiting(waits))).unwrap_or_default();
+    format!("{}{why}{waits}", state(now))
+}
+
+/// Why something waits, and for whom: the same words wherever it is said.
+pub(crate) fn waiting(waiting: &Waiting) -> String {
+    let or = |name: &Option<String>, other: &str| name.clone().unwrap_or_else(|| other.to_owned());
+    let at = |what: &str| waiting.until.map(|at| format!(", {what} {}", time::clock(at))).unwrap_or_default();
+    let agent = or(&waiting.agent, "the agent");
+    let max = waiting.max.map(|max| format!(" ({max})")).unwrap_or_default();
+    match waiting.why.as_str() {
+        "message" => format!("behind {}", or(&waiting.message, "another message")),
+        "directory" => {
+            let (who, directory) =
+                (or(&waiting.session, "another session"), or(&waiting.directory, "its directory"));
+            format!("{who} works in {directory}; goes on when that turn is over")
+        }
+        "slot" => {
+            format!("its sender has as many turns under way as may be at once{max}; goes on when one is over")
+        }
+        "org_slot" => {
+            format!("the org has as many turns under way as may be at once{max}; goes on when one is over")
+        }
+        "starting" => format!("{agent} is being started"),
+        "again" => format!("{agent} could not be started{}", at("tried again at")),
+        "asked" => {
+            format!("the agent asks something: answer with `homing approve`{}", at("or it is a no at"))
+        }
+        "stopping" => "the turn is being stopped".to_owned(),
+        "scope" => "the scope is about to change".to_owned(),
+        "errand" => "a worktree is being made, or a turn undone".to_owned(),
+        other => other.replace('_', " "),
+    }
 }
 
 /// Advice on going on with a message. The server's advice is for programs; where the command line has something better,
@@ -338,12 +403,19 @@ pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
 
 /// The state of a session, in one word.
 pub(crate) fn doing(session: &Session) -> String {
-    match (session.state, session.awake, session.pending) {
-        (SessionState::Ended, ..) => "ended".to_owned(),
-        (SessionState::Open, true, 0 | 1) => "running".to_owned(),
-        (SessionState::Open, true, pending) => format!("running +{}", pending - 1),
-        (SessionState::Open, false, 0) => "dormant".to_owned(),
-        (SessionState::Open, false, pending) => format!("waiting {pending}"),
+    let more = session.pending.saturating_sub(1);
+    let more = if more > 0 { format!(" +{more}") } else { String::new() };
+    match (session.state, session.waiting.as_ref().map(|waiting| waiting.why.as_str())) {
+        (SessionState::Ended, _) => "ended".to_owned(),
+        (SessionState::Open, Some("asked")) => format!("asks{more}"),
+        (SessionState::Open, Some("starting" | "again")) => format!("starting{more}"),
+        (SessionState::Open, Some("stopping")) => format!("stopping{more}"),
+        (SessionState::Open, Some(_)) => format!("waiting {}", session.pending),
+        (SessionState::Open, None) => match (session.awake, session.pending) {
+            (true, _) => format!("running{more}"),
+            (false, 0) => "dormant".to_owned(),
+            (false, pending) => format!("waiting {pending}"),
+        },
     }
 }
 

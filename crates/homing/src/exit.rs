@@ -219,7 +219,10 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::UnfitAnswer => {
             "answer a permission with --yes or --no, a choice with --choose N, words with --say TEXT; `homing approve QUESTION` shows what it takes"
         }
-        Code::UnknownAgent => "`homing agents` lists the agents there are",
+        Code::UnknownAgent => "`homing agents` lists the agents there are; name one with --agent NAME",
+        Code::OtherAgent => {
+            "`homing scope set --agent NAME --model NAME` changes it; `homing send --new --agent NAME …` makes a new session, and this one goes on"
+        }
         Code::BadDirectory => "name a directory that is there",
         Code::Invalid => "mend what is named; `--help` says what it may be",
         Code::Busy => "wait for the end of the turn, or stop it with `homing stop`",

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use api::client::{FactStream, FollowItem};
-use api::{Answer, Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
+use api::{Answer, Delivery, Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
 use tokio::time::{Instant, timeout_at};
 
 use crate::describe::{self, AutomaticAnswerer};
 use crate::exit::Exit;
+use crate::markdown::MarkdownStream;
 use crate::remote::{OrCliError, Remote};
-use crate::screen::{Screen, TextStyle, tame};
+use crate::screen::{Screen, TextStyle, tame, terminal_width};
+use crate::tool_calls::ToolCalls;
 
 /// The longest single wait for the last word about a message; its fact has been seen already.
 const FINAL_WAIT_S: u64 = 10;
@@ -27,14 +29,20 @@ pub(crate) struct Follower<'a> {
     remote: &'a Remote,
     message: String,
     turn: Option<u32>,
+    /// True if it was to be said into a turn, and nobody was told yet what became of that.
+    steers: bool,
     facts: FactStream,
     shown: ShownParts,
+    /// The tool calls, so that one can be unfolded.
+    pub(crate) tools: ToolCalls,
     /// The last question.
     asked: Option<OpenApproval>,
     /// Until when a rule may answer it, if nobody was told of it yet.
     untold: Option<Instant>,
     /// It was final, without a turn, before we came.
     over: bool,
+    /// The last word about why it waits, so that it is told once.
+    waits: String,
 }
 
 /// A step while following.
@@ -44,6 +52,8 @@ pub(crate) enum FollowStep {
     On,
     /// The agent asks a person.
     Question(OpenApproval),
+    /// The last question needs no answer any more.
+    Settled,
     /// The message is final, or held until somebody does something.
     Over(Box<Receipt>),
 }
@@ -78,11 +88,41 @@ impl OpenApproval {
 impl<'a> Follower<'a> {
     /// Begins where the turn begins, wherever that is by now.
     pub(crate) async fn begin(remote: &'a Remote, receipt: &Receipt) -> Result<Self> {
-        let (after, over) = if receipt.new { (0, false) } else { place_of(remote, receipt).await? };
+        let (after, over, now) =
+            if receipt.new { (0, false, None) } else { place_of(remote, receipt).await? };
         let facts = remote.client.follow(&receipt.session, after);
         let (message, mut shown) = (receipt.id.clone(), ShownParts::new(remote.screen));
         shown.wait_for("waiting for the agent …");
-        Ok(Self { remote, message, turn: None, facts, shown, asked: None, untold: None, over })
+        let (turn, asked, untold, waits) = (None, None, None, String::new());
+        // Where it cannot be, the receipt has said so.
+        let steers = receipt.delivery == Delivery::Steer && receipt.hint.is_none();
+        let tools = ToolCalls::default();
+        let mut follower =
+            Self { remote, message, turn, steers, facts, shown, tools, asked, untold, over, waits };
+        if let Some(now) = now {
+            follower.say_waits(now)?;
+        }
+        Ok(follower)
+    }
+
+    /// Says why it is not being worked on yet, and for whom it waits. A server that cannot say so now is no reason to leave: the
+    /// stream of facts tells that it is away, and goes on when it is back.
+    async fn say_why(&mut self) -> Result<()> {
+        match self.remote.client.receipt(&self.message, &MessageQuery::default()).await {
+            Ok(now) => self.say_waits(now),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn say_waits(&mut self, now: Receipt) -> Result<()> {
+        let Some(waiting) = now.waiting.filter(|_| now.turn.is_none()) else { return Ok(()) };
+        let words = format!("waits: {}", describe::waiting(&waiting));
+        if words != self.waits {
+            self.shown.aside(&words)?;
+            self.shown.wait_for("waiting …");
+            self.waits = words;
+        }
+        Ok(())
     }
 
     /// The next thing that happens. May be cancelled and called again.
@@ -104,6 +144,15 @@ impl<'a> Follower<'a> {
             }
             FollowItem::Live(_) | FollowItem::Progress(_) => Ok(FollowStep::On),
             FollowItem::Fact(fact) => self.fact(&fact).await,
+            FollowItem::Away { reason } => {
+                self.shown.aside(&describe::away(&reason))?;
+                self.shown.wait_for("waiting for the server …");
+                Ok(FollowStep::On)
+            }
+            FollowItem::Back => {
+                self.shown.aside(describe::BACK)?;
+                Ok(FollowStep::On)
+            }
         }
     }
 
@@ -116,6 +165,9 @@ impl<'a> Follower<'a> {
         if let What::Rule(rule) = &fact.what {
             self.find_turn(rule)?;
         }
+        if self.turn.is_none() && is_about_waiting(&fact.what) {
+            self.say_why().await?;
+        }
         if !self.is_ours(fact) {
             return Ok(FollowStep::On);
         }
@@ -125,6 +177,10 @@ impl<'a> Follower<'a> {
         match &fact.what {
             What::Story(told) => self.story(&told.story),
             What::Rule(RuleFact::Answered { answer, by, .. }) => self.answered(answer, by.as_deref()),
+            What::Rule(RuleFact::Lapsed { .. }) => {
+                self.untold = None;
+                Ok(FollowStep::Settled)
+            }
             What::Rule(
                 RuleFact::TurnEnded { .. } | RuleFact::Withdrawn { .. } | RuleFact::MessageRefused { .. },
             )
@@ -135,7 +191,7 @@ impl<'a> Follower<'a> {
                 }
                 self.end().await
             }
-            What::Rule(rule @ (RuleFact::AttemptFailed { .. } | RuleFact::Crowded { .. })) => {
+            What::Rule(rule @ RuleFact::AttemptFailed { .. }) => {
                 let fact = Fact { what: What::Rule(rule.clone()), ..fact.clone() };
                 self.shown.progress(&describe::fact(&fact))?;
                 Ok(FollowStep::On)
@@ -147,9 +203,15 @@ impl<'a> Follower<'a> {
     /// A message begins a turn, or goes into one that is under way.
     fn find_turn(&mut self, rule: &RuleFact) -> Result<()> {
         match rule {
-            RuleFact::TurnStarted { turn, message } if *message == self.message => self.turn = Some(*turn),
+            RuleFact::TurnStarted { turn, message } if *message == self.message => {
+                self.turn = Some(*turn);
+                if std::mem::take(&mut self.steers) {
+                    self.shown.aside("could not be said into a turn; it has one of its own")?;
+                }
+            }
             RuleFact::Steered { turn, message } if *message == self.message => {
                 self.turn = Some(*turn);
+                self.steers = false;
                 self.shown.join();
                 self.shown.aside(&format!("goes into turn {turn}, which is under way"))?;
             }
@@ -176,14 +238,22 @@ impl<'a> Follower<'a> {
         if let Some(told) = told {
             self.shown.aside(&told)?;
         }
-        Ok(FollowStep::On)
+        Ok(FollowStep::Settled)
     }
 
     fn story(&mut self, story: &Story) -> Result<FollowStep> {
         match story {
             Story::Text { part, offset, text } => self.shown.text(*part, *offset, text)?,
             Story::Notice { text } | Story::Memory { text, .. } => self.shown.aside(text)?,
-            Story::ToolCall { tool, input, .. } => self.shown.progress(&format!("· {tool}: {input}"))?,
+            Story::ToolCall { call, tool, input } => {
+                let line = self.tools.begin(call, tool, input, terminal_width().saturating_sub(1));
+                self.shown.progress(&line)?;
+            }
+            Story::ToolResult { call, output, failed } => {
+                if let Some(line) = self.tools.end(call, output, *failed) {
+                    self.shown.progress(&line)?;
+                }
+            }
             Story::Plan { .. } | Story::FileChanged { .. } => {
                 self.shown.progress(&format!("· {}", describe::story(story)))?;
             }
@@ -199,9 +269,9 @@ impl<'a> Follower<'a> {
             Story::Launch(_)
             | Story::About(_)
             | Story::ToolProgress { .. }
+            | Story::Title { .. }
             | Story::Finished { .. }
             | Story::Reasoning { .. }
-            | Story::ToolResult { .. }
             | Story::Said { .. }
             | Story::Usage(_)
             | Story::Stopped { .. }
@@ -229,7 +299,7 @@ impl<'a> Follower<'a> {
                 | RuleFact::Steered { message, .. }
                 | RuleFact::Missed { message }
                 | RuleFact::MessageRefused { message, .. } => *message == self.message,
-                RuleFact::Answered { approval, .. } => {
+                RuleFact::Answered { approval, .. } | RuleFact::Lapsed { approval } => {
                     self.asked.as_ref().is_some_and(|asked| asked.approval == *approval)
                 }
                 RuleFact::TurnStarted { turn, .. }
@@ -266,14 +336,30 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Where to begin to read: right before the turn, if it has begun; else where the log ends. And whether it is all over.
-async fn place_of(remote: &Remote, receipt: &Receipt) -> Result<(u64, bool)> {
+/// True of facts after which something may wait for somebody else than before.
+fn is_about_waiting(what: &What) -> bool {
+    matches!(
+        what,
+        What::Rule(
+            RuleFact::Crowded { .. }
+                | RuleFact::TurnStarted { .. }
+                | RuleFact::TurnEnded { .. }
+                | RuleFact::Reordered { .. }
+                | RuleFact::ErrandStarted { .. }
+                | RuleFact::ChangeAsked { .. }
+        )
+    )
+}
+
+/// Where to begin to read: right before the turn, if it has begun; else where the log ends. And whether it is all over, and how it
+/// stands.
+async fn place_of(remote: &Remote, receipt: &Receipt) -> Result<(u64, bool, Option<Receipt>)> {
     // In this order: a turn that begins in between has a higher number.
     let number = remote.client.session(&receipt.session).await.or_cli_error()?.number;
     let now = remote.client.receipt(&receipt.id, &MessageQuery::default()).await.or_cli_error()?;
     match now.first {
-        Some(first) => Ok((first.saturating_sub(1), false)),
-        None => Ok((number, now.state.is_final() || now.state == ReceiptState::Held)),
+        Some(first) => Ok((first.saturating_sub(1), false, None)),
+        None => Ok((number, now.state.is_final() || now.state == ReceiptState::Held, Some(now))),
     }
 }
 
@@ -296,6 +382,8 @@ pub(crate) fn conclude(receipt: &Receipt, screen: Screen) -> Result<Exit> {
 #[derive(Debug)]
 struct ShownParts {
     screen: Screen,
+    /// The reader of markdown, where somebody looks on who can see styles.
+    markdown: Option<MarkdownStream>,
     /// Bytes of each part.
     parts: BTreeMap<u32, u64>,
     /// The part that was written last, if its line is still open.
@@ -308,7 +396,8 @@ struct ShownParts {
 
 impl ShownParts {
     fn new(screen: Screen) -> Self {
-        Self { screen, parts: BTreeMap::new(), open: None, passing: false, joins: false }
+        let markdown = (!screen.json && screen.out_has_colours()).then(MarkdownStream::default);
+        Self { screen, markdown, parts: BTreeMap::new(), open: None, passing: false, joins: false }
     }
 
     /// From here on: what was said before is not ours.
@@ -343,9 +432,10 @@ impl ShownParts {
         }
         self.clear();
         // A program that reads gets the answer as it is.
-        match self.screen.out_is_terminal {
-            true => self.screen.piece(&tame(fresh))?,
-            false => self.screen.piece(fresh)?,
+        match (&mut self.markdown, self.screen.out_is_terminal) {
+            (Some(markdown), _) => self.screen.piece(&markdown.write(&tame(fresh)))?,
+            (None, true) => self.screen.piece(&tame(fresh))?,
+            (None, false) => self.screen.piece(fresh)?,
         }
         self.open = (!fresh.ends_with('\n')).then_some(part);
         Ok(())
@@ -366,6 +456,9 @@ impl ShownParts {
 
     fn end_line(&mut self) -> Result<()> {
         self.clear();
+        if let Some(rest) = self.markdown.as_mut().map(MarkdownStream::end).filter(|rest| !rest.is_empty()) {
+            self.screen.piece(&rest)?;
+        }
         if self.open.take().is_some() {
             self.screen.piece("\n")?;
         }

@@ -125,7 +125,8 @@ async fn next_progress(facts: &mut FactStream) -> Option<Progress> {
     loop {
         match facts.next().await {
             Ok(FollowItem::Progress(progress)) => return progress,
-            Ok(FollowItem::Fact(_) | FollowItem::Live(_)) => {}
+            // The work is asked for otherwise, and that says if nobody answers.
+            Ok(FollowItem::Fact(_) | FollowItem::Live(_) | FollowItem::Away { .. } | FollowItem::Back) => {}
             Err(_) => return std::future::pending().await,
         }
     }

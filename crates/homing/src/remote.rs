@@ -1,6 +1,7 @@
 //! Finding the server and asking it. A client, never a second writer.
 
 use std::net::{TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,12 +20,16 @@ use crate::screen::Screen;
 const LOOK_MAX: Duration = Duration::from_secs(3);
 
 /// A server that was there a moment ago.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Remote {
     pub(crate) client: Client,
+    /// Where it is.
+    pub(crate) url: String,
     pub(crate) screen: Screen,
     /// True if it is on another machine, so that our directories are not there.
     pub(crate) is_elsewhere: bool,
+    /// The data directory of whoever runs us, with their settings.
+    pub(crate) data: PathBuf,
 }
 
 /// Where a server is said to be, and how to get in.
@@ -56,9 +61,10 @@ impl Remote {
             return Err(nobody(data_dir, Some(&location)).into());
         }
         let is_elsewhere = location.is_elsewhere();
+        let url = location.url.clone();
         let client = Client::trusting(location.url, location.token.into_inner(), location.trust)
             .map_err(CliError::from)?;
-        Ok(Self { client, screen, is_elsewhere })
+        Ok(Self { client, url, screen, is_elsewhere, data: data_dir.path.clone() })
     }
 
     /// Says that it is done: the server's own answer for programs, words for people.
@@ -220,6 +226,18 @@ fn nobody(data_dir: &DataDir, location: Option<&ServerLocation>) -> CliError {
                 "start one with `homing up`, sign in elsewhere with `homing login --url URL`, or point elsewhere with --data DIR, or with HOMING_URL and HOMING_TOKEN",
             )
         }
+    }
+}
+
+/// True if no server was found where one could be started: the data directory of this machine was meant, and nobody has it.
+pub(crate) fn is_for_a_start(data_dir: &DataDir) -> bool {
+    let is_free = store_sqlite::holder(&data_dir.path).is_ok_and(|holder| holder.is_none());
+    let is_elsewhere = !data_dir.named && variable("HOMING_URL").is_some();
+    match ServerLocation::read(data_dir) {
+        _ if is_elsewhere || !is_free => false,
+        Ok(location) => location.source == LocationSource::DataDir,
+        // It has never been started here, or has gone properly.
+        Err(error) => error.downcast_ref::<CliError>().is_some_and(|error| error.exit == Exit::Unreachable),
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::exit::CliError;
+use crate::prompt_area::PromptArea;
 
 /// The width of a terminal that does not say.
 const WIDTH_DEFAULT: usize = 100;
@@ -20,6 +21,8 @@ pub(crate) struct Screen {
     /// True if standard error is a terminal.
     pub(crate) err_is_terminal: bool,
     colours: bool,
+    /// The rows above which everything is printed, where somebody types below.
+    above: Option<&'static PromptArea>,
 }
 
 /// The style of a text.
@@ -30,6 +33,7 @@ pub(crate) enum TextStyle {
     Good,
     Doubtful,
     Bad,
+    Place,
 }
 
 impl TextStyle {
@@ -40,6 +44,7 @@ impl TextStyle {
             Self::Good => "32",
             Self::Doubtful => "33",
             Self::Bad => "31",
+            Self::Place => "36",
         }
     }
 }
@@ -50,16 +55,33 @@ impl Screen {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let (out_is_terminal, err_is_terminal) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        Self { json, out_is_terminal, err_is_terminal, colours }
+        Self { json, out_is_terminal, err_is_terminal, colours, above: None }
+    }
+
+    /// The same screen, but everything is printed above a prompt. The area is there until the process ends.
+    pub(crate) fn with_area(self) -> (Self, &'static PromptArea) {
+        let area: &'static PromptArea = Box::leak(Box::new(PromptArea::new(self.err_has_colours())));
+        (Self { above: Some(area), ..self }, area)
+    }
+
+    /// True if somebody types below what is printed: nothing else may read the keyboard or take the whole screen.
+    pub(crate) fn has_prompt(&self) -> bool {
+        self.above.is_some()
     }
 
     /// One line of data.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
-        writeln!(io::stdout().lock(), "{}", text.as_ref())
+        match self.above {
+            Some(area) => area.write_lines(text.as_ref()),
+            None => writeln!(io::stdout().lock(), "{}", text.as_ref()),
+        }
     }
 
     /// Data as it comes, without a line's end.
     pub(crate) fn piece(&self, text: &str) -> io::Result<()> {
+        if let Some(area) = self.above {
+            return area.write(text);
+        }
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         stdout.flush()
@@ -72,7 +94,17 @@ impl Screen {
 
     /// Words for a person. Whether anybody reads them is not our concern.
     pub(crate) fn say(&self, text: impl AsRef<str>) {
+        if let Some(area) = self.above {
+            let _ = area.write_lines(text.as_ref());
+            return;
+        }
         let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+    }
+
+    /// A question on a line that the answer goes on.
+    pub(crate) fn ask(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "{text} ").and_then(|()| stderr.flush());
     }
 
     /// Words about what is going on, which are worth nothing later: only for somebody who looks on.
@@ -84,6 +116,10 @@ impl Screen {
 
     /// A line that is replaced by whatever comes next.
     pub(crate) fn passing(&self, text: &str) {
+        if let Some(area) = self.above {
+            let _ = area.pass(Some(text));
+            return;
+        }
         if self.err_is_terminal && self.colours {
             let _ = write!(io::stderr().lock(), "\r\x1b[K{}", self.err(TextStyle::Dim, text));
         }
@@ -91,6 +127,10 @@ impl Screen {
 
     /// Takes the passing line away.
     pub(crate) fn clear_passing(&self) {
+        if let Some(area) = self.above {
+            let _ = area.pass(None);
+            return;
+        }
         if self.err_is_terminal && self.colours {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }
@@ -123,6 +163,11 @@ impl Screen {
         } else {
             text.into()
         }
+    }
+
+    /// True if standard output may have styles.
+    pub(crate) fn out_has_colours(&self) -> bool {
+        self.out_is_terminal && self.colours
     }
 
     /// True if log lines may have colours.
@@ -158,7 +203,7 @@ impl Screen {
 }
 
 /// The number of characters that fit on a line of the terminal.
-fn terminal_width() -> usize {
+pub(crate) fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_DEFAULT)
 }

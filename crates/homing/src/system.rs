@@ -1,6 +1,7 @@
 //! The operating system as the engine meets it: its clock, fresh ids, and who we are.
 
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,6 +10,8 @@ use chacha20poly1305::Key;
 use chacha20poly1305::aead::Generate;
 use engine::{Clock, Mint};
 use kernel::Moment;
+use server::OwnProgram;
+use sha2::{Digest, Sha256};
 
 /// The system's clock.
 #[derive(Debug)]
@@ -92,6 +95,42 @@ fn field_in(passwd: &str, uid: u32, field: usize) -> Option<String> {
 /// put another one under its name meanwhile: the two sides of a pipe should be of one version.
 pub(crate) fn exe() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
+}
+
+/// The program that we are, for whoever asks the server.
+pub(crate) fn own_program() -> OwnProgram {
+    OwnProgram {
+        version: VERSION.to_owned(),
+        build,
+        exe: exe().unwrap_or_default(),
+        file: std::env::current_exe().unwrap_or_default(),
+        path: std::env::var("PATH").unwrap_or_default(),
+    }
+}
+
+/// Our version.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Pieces of our program that its build is told by, and the bytes of each. All of it would take a second to read, and a build that
+/// differs anywhere differs in its head, where the linker leaves its own mark, or has moved everything behind the difference.
+const BUILD_PIECES: u64 = 256;
+const BUILD_PIECE_BYTES: u64 = 4_096;
+
+/// The build that we are, so that two programs of one version can be told apart; empty if our file cannot be read.
+pub(crate) fn build() -> String {
+    let hashed = || -> io::Result<String> {
+        let file = std::fs::File::open(exe()?)?;
+        let length = file.metadata()?.len();
+        let mut hash = Sha256::new_with_prefix(length.to_le_bytes());
+        let step = (length / BUILD_PIECES).max(BUILD_PIECE_BYTES);
+        let mut piece = [0; BUILD_PIECE_BYTES as usize];
+        for at in (0..length).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+            let read = file.read_at(&mut piece, at)?;
+            hash.update(&piece[..read]);
+        }
+        Ok(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+    };
+    hashed().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,40 +1,48 @@
 //! The session that is meant: decided by what a person names, once, and never by what ran last.
 
 use anyhow::Result;
-use api::{Explained, IfNew, OwnWorktree, Receipt, RouteQuery, To};
-use kernel::{Address, Part};
+use api::client::ClientError;
+use api::{
+    Code, Expect, Explained, IfNew, NewMessage, OwnWorktree, Previous, Receipt, RouteQuery, To,
+    ToConversation,
+};
 
 use crate::exit::{CliError, Exit};
+use crate::here::{self, Here, quoted};
+use crate::names;
 use crate::remote::{OrCliError, Remote};
-use crate::system;
 
 /// To which session.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// Exactly this session; refused if there is none or it has ended
-    #[arg(long, value_name = "SESSION", group = "target")]
+    /// Exactly this session; refused if there is none or it has ended. An id, a piece of one, @LINE of the last `homing ls`, a
+    /// title, or - for the one that this directory had before
+    #[arg(long, short, value_name = "SESSION", group = "target")]
     session: Option<String>,
     /// The session of this conversation, such as api:CLIENT/KEY [default: this directory's]
     #[arg(long, value_name = "ADDRESS", group = "target")]
     conversation: Option<String>,
-    /// A new session, always
+    /// A new session, always; it takes over the conversation of the directory it works in
     #[arg(long, group = "target")]
     new: bool,
+    /// A new session beside the one that this directory has, which goes on being this directory's
+    #[arg(long, conflicts_with_all = ["session", "conversation"])]
+    aside: bool,
 }
 
 /// The options of a session, where one is made.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct MakeArgs {
-    /// The agent, if a session is made
+    /// The agent, if a session is made; refused if there is one with another
     #[arg(long, conflicts_with = "session")]
     agent: Option<String>,
-    /// The agent's model, if a session is made; `homing agents show AGENT` lists them where it can
+    /// The agent's model, if a session is made, refused if there is one with another; `homing agents show AGENT` lists them where it can
     #[arg(long, conflicts_with = "session")]
     model: Option<String>,
     /// The agent's mode, if a session is made
     #[arg(long, conflicts_with = "session")]
     mode: Option<String>,
-    /// The directory it works in, if a session is made [default: this one]
+    /// The directory it works in, if a session is made [default: this one, in a git repository its top]
     #[arg(long, value_name = "DIR", conflicts_with = "session")]
     directory: Option<String>,
     /// The title, if a session is made
@@ -52,19 +60,20 @@ pub(crate) struct MakeArgs {
 }
 
 impl MakeArgs {
-    fn is_empty(&self) -> bool {
-        let Self { agent, model, mode, directory, title, worktree, base: _, branch: _ } = self;
-        [agent, model, mode, directory, title, worktree].into_iter().all(Option::is_none)
+    /// True if something was said that counts for a new session only.
+    fn is_for_new(&self) -> bool {
+        let Self { agent: _, model: _, mode, directory, title, worktree, base: _, branch: _ } = self;
+        [mode, directory, title, worktree].into_iter().any(Option::is_some)
     }
 
-    /// As the server wants it. Without a directory it is the one in which the command is typed; a server elsewhere does not
-    /// have that one, and gives the session one of its own.
-    fn if_new(&self, remote: &Remote) -> Result<IfNew> {
+    /// As the server wants it. Without a directory it is that of the conversation; a server elsewhere does not have that one,
+    /// and gives the session one of its own.
+    fn if_new(&self, usual: &str, remote: &Remote) -> Result<IfNew> {
         let directory = match &self.directory {
             Some(named) if remote.is_elsewhere => Some(named.clone()),
             Some(named) => Some(path_text(&std::path::absolute(named)?)?),
             None if remote.is_elsewhere => None,
-            None => Some(here()?),
+            None => Some(usual.to_owned()),
         };
         let Self { agent, model, mode, title, worktree, base, branch, .. } = self.clone();
         let worktree = worktree.map(|name| {
@@ -72,6 +81,12 @@ impl MakeArgs {
             OwnWorktree { name, base, branch }
         });
         Ok(IfNew { agent, directory, model, mode, title, worktree })
+    }
+
+    /// The agent and model that a session has to have that is there already.
+    fn expect(&self) -> Option<Expect> {
+        let Self { agent, model, .. } = self.clone();
+        Some(Expect { agent, model }).filter(|expect| *expect != Expect::default())
     }
 }
 
@@ -84,46 +99,118 @@ pub(crate) struct Target {
 }
 
 impl TargetArgs {
+    /// A new session.
+    pub(crate) fn anew() -> Self {
+        Self { new: true, ..Self::default() }
+    }
+
     /// The destination that a message names.
     pub(crate) async fn resolve(&self, make: &MakeArgs, remote: &Remote) -> Result<Target> {
-        let to = match (&self.session, self.new) {
-            (Some(session), _) => To::session(session),
-            (None, true) => To::new_session(make.if_new(remote)?),
-            (None, false) => To::conversation(self.address(remote).await?, Some(make.if_new(remote)?)),
-        };
-        Ok(Target { to, made_to_order: !make.is_empty() })
-    }
-
-    /// The query for `route`.
-    pub(crate) async fn query(&self, remote: &Remote) -> Result<RouteQuery> {
-        Ok(match (&self.session, self.new) {
-            (Some(session), _) => RouteQuery { session: Some(session.clone()), ..RouteQuery::default() },
-            (None, true) => RouteQuery { new: Some(true), ..RouteQuery::default() },
-            (None, false) => {
-                RouteQuery { conversation: Some(self.address(remote).await?), ..RouteQuery::default() }
+        let to = match (&self.session, &self.conversation) {
+            (Some(session), _) => To::session(&names::session(session, remote).await?),
+            (None, Some(address)) => {
+                let usual = path_text(&std::env::current_dir()?)?;
+                conversation(address.clone(), make.if_new(&usual, remote)?, make)
             }
-        })
+            (None, None) => self.resolve_here(make, remote).await?,
+        };
+        Ok(Target { to, made_to_order: make.is_for_new() })
     }
 
-    async fn address(&self, remote: &Remote) -> Result<String> {
-        match &self.conversation {
-            Some(address) => Ok(address.clone()),
-            None => conversation_here(remote).await,
-        }
+    async fn resolve_here(&self, make: &MakeArgs, remote: &Remote) -> Result<To> {
+        let here = Here::find(remote).await?;
+        let if_new = make.if_new(&here.directory, remote)?;
+        Ok(match (self.new || self.aside, here.worktree_of) {
+            (true, _) if self.aside || make.worktree.is_some() => To::new_session(if_new),
+            (true, _) => {
+                let named = make.directory.as_deref().filter(|_| !remote.is_elsewhere);
+                let address = match named {
+                    Some(named) => here::conversation_of(named, remote).await?,
+                    None => here.address,
+                };
+                To::new_in(address, if_new)
+            }
+            (false, Some(session)) => To::session(session),
+            (false, None) => conversation(here.address, if_new, make),
+        })
     }
 }
 
+fn conversation(conversation: String, if_new: IfNew, make: &MakeArgs) -> To {
+    To::Conversation(ToConversation { conversation, if_new: Some(if_new), expect: make.expect() })
+}
+
 impl Target {
+    /// The query for `route`.
+    pub(crate) fn query(&self) -> RouteQuery {
+        let directory = self.directory().map(str::to_owned);
+        match self.to.clone() {
+            To::Session(to) => RouteQuery { session: Some(to.session), ..RouteQuery::default() },
+            To::Conversation(to) => {
+                RouteQuery { conversation: Some(to.conversation), directory, ..RouteQuery::default() }
+            }
+            To::New(to) => {
+                let conversation = to.new.conversation;
+                RouteQuery { new: Some(true), conversation, directory, ..RouteQuery::default() }
+            }
+        }
+    }
+
+    /// The directory of the session, if one is made.
+    fn directory(&self) -> Option<&str> {
+        match &self.to {
+            To::Session(_) => None,
+            To::Conversation(to) => to.if_new.as_ref()?.directory.as_deref(),
+            To::New(to) => to.new.directory.as_deref(),
+        }
+    }
+
+    /// Says it. Whoever may not choose the directory is told how they get to.
+    pub(crate) async fn say(&self, message: &NewMessage, remote: &Remote) -> Result<Receipt> {
+        let refused = match remote.client.say(message).await {
+            Ok(receipt) => return Ok(receipt),
+            Err(refused) => refused,
+        };
+        let code = match &refused {
+            ClientError::Refused(problem) => Some(problem.code),
+            _ => None,
+        };
+        let error = CliError::from(refused);
+        match self.how_to_mend(code, remote).await? {
+            Some(hint) => Err(error.hint(hint).into()),
+            None => Err(error.into()),
+        }
+    }
+
+    /// The way out of a refusal, where only we know it.
+    pub(crate) async fn how_to_mend(&self, code: Option<Code>, remote: &Remote) -> Result<Option<String>> {
+        Ok(match (code, self.directory()) {
+            (Some(Code::DirectoryNotYours), Some(directory)) => {
+                let me = remote.client.me().await.or_cli_error()?;
+                Some(here::how_to_choose(directory, &me))
+            }
+            _ => None,
+        })
+    }
+
+    /// The command that gives a conversation back to the session that had it.
+    pub(crate) fn way_back(&self, before: &str) -> Option<String> {
+        let To::New(to) = &self.to else { return None };
+        let address = to.new.conversation.as_deref()?;
+        Some(format!("homing bindings move {} {before}", quoted(address)))
+    }
+
     /// Tells which session was joined or made.
     pub(crate) fn announce(&self, receipt: &Receipt, remote: &Remote) {
         let session = &receipt.session;
         remote.screen.say(match (&receipt.previous, receipt.new) {
-            (Some(previous), _) => {
-                format!(
-                    "{session} (new: {} has ended, {})",
-                    previous.session,
-                    crate::describe::ended(previous.why)
-                )
+            (Some(Previous { session: before, why: Some(why) }), _) => {
+                format!("{session} (new: {before} has ended, {})", crate::describe::ended(*why))
+            }
+            (Some(Previous { session: before, why: None }), _) => {
+                let back =
+                    self.way_back(before).map(|back| format!("; back to it: {back}")).unwrap_or_default();
+                format!("{session} (new, and this directory's from now on: {before} goes on{back})")
             }
             (None, true) => format!("{session} (new)"),
             (None, false) => format!("{session} (joined)"),
@@ -131,31 +218,49 @@ impl Target {
         if receipt.if_new_ignored && self.made_to_order {
             remote
                 .screen
-                .say("--agent, --model, --mode, --directory, --title, --worktree, --base and --branch are for new sessions; this one was there already");
+                .say("--mode, --directory, --title, --worktree, --base and --branch are for new sessions; this one was there already");
         }
     }
 }
 
-/// The conversation of this directory in this person's terminals.
-pub(crate) async fn conversation_here(remote: &Remote) -> Result<String> {
-    let me = remote.client.me().await.or_cli_error()?;
-    let part = |text: String| {
-        Part::new(text).map_err(|why| {
-            CliError::new(Exit::Usage, format!("this directory cannot name a conversation: {why}"))
-                .hint("name one with --conversation api:CLIENT/KEY")
-        })
-    };
-    let parts = [part(system::host())?, part(me.handle)?, part(here()?)?];
-    let address = Address::new("cli", parts).expect("a word and three parts");
-    Ok(address.to_string())
+/// A turn of a session.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct TurnArgs {
+    /// The session [default: this directory's], then the turn, as `homing log` numbers it; a number alone is a turn
+    #[arg(num_args = 0..=2, value_names = ["SESSION", "TURN"])]
+    words: Vec<String>,
+    /// The session
+    #[arg(long, short, hide = true)]
+    session: Option<String>,
+}
+
+impl TurnArgs {
+    /// The session, and the turn if one was named.
+    pub(crate) async fn resolve(&self, remote: &Remote) -> Result<(String, Option<u32>)> {
+        let turn = self.words.last().and_then(|word| word.parse::<u32>().ok());
+        let named = &self.words[..self.words.len() - usize::from(turn.is_some())];
+        let session = match (named, &self.session) {
+            ([], session) => session.as_deref(),
+            ([named], None) => Some(named.as_str()),
+            _ => {
+                let what = format!("{:?} is no turn", self.words.join(" "));
+                return Err(CliError::new(Exit::Usage, what).hint("`homing log` numbers the turns").into());
+            }
+        };
+        Ok((session_or_here(session, remote).await?, turn))
+    }
 }
 
 /// The open session that a command is about: the one that is named, or this directory's.
 pub(crate) async fn session_or_here(named: Option<&str>, remote: &Remote) -> Result<String> {
     if let Some(session) = named {
-        return Ok(session.to_owned());
+        return names::session(session, remote).await;
     }
-    let query = RouteQuery { conversation: Some(conversation_here(remote).await?), ..RouteQuery::default() };
+    let here = Here::find(remote).await?;
+    if let Some(session) = here.worktree_of {
+        return Ok(session);
+    }
+    let query = RouteQuery { conversation: Some(here.address), ..RouteQuery::default() };
     match remote.client.explain(&query).await.or_cli_error()? {
         Explained::Existing { session, .. } => Ok(session.id),
         Explained::New { .. } | Explained::Refused { .. } => {
@@ -166,10 +271,6 @@ pub(crate) async fn session_or_here(named: Option<&str>, remote: &Remote) -> Res
                 .into())
         }
     }
-}
-
-fn here() -> Result<String> {
-    path_text(&std::env::current_dir()?)
 }
 
 pub(crate) fn path_text(path: &std::path::Path) -> Result<String> {

@@ -28,6 +28,12 @@ pub(crate) async fn line(what: &str, screen: Screen) -> Result<String> {
     Ok(typed.trim().to_owned())
 }
 
+/// The same where nothing is an answer, too.
+pub(crate) async fn line_or_nothing(what: &str, screen: Screen) -> Result<String> {
+    screen.ask(what);
+    Ok(typed_line().await?.trim().to_owned())
+}
+
 /// Something that nobody is shown.
 pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
     let typed = if io::stdin().is_terminal() {

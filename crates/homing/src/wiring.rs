@@ -1,5 +1,6 @@
 //! The server put together: store, agents, engine and HTTP door on one data directory, from start to hand-over.
 
+use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,6 +82,30 @@ impl ListenArgs {
     }
 }
 
+impl ListenArgs {
+    /// The same as arguments, for whoever stands elsewhere: paths are whole.
+    pub(crate) fn arguments(&self) -> Result<Vec<OsString>> {
+        let mut all = Vec::new();
+        if let Some(listen) = &self.listen {
+            all.extend(["--listen".into(), OsString::from(listen)]);
+        }
+        let files = [
+            ("--config", &self.config),
+            ("--tls-certificate", &self.tls_certificate),
+            ("--tls-key", &self.tls_key),
+        ];
+        for (name, file) in files {
+            if let Some(file) = file {
+                let whole = std::path::absolute(file).with_context(|| file.display().to_string())?;
+                all.extend([name.into(), whole.into_os_string()]);
+            }
+        }
+        let flags = [("--trust-everyone", self.trust_everyone), ("--behind-proxy", self.behind_proxy)];
+        all.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| OsString::from(name)));
+        Ok(all)
+    }
+}
+
 /// A server that holds its directory and its address, and is about to answer.
 #[derive(Debug)]
 pub(crate) struct BoundDaemon {
@@ -122,11 +147,20 @@ impl BoundDaemon {
         }
         let mint = Arc::new(MonotonicMint::default());
         let options = Options::new(NodeId::from_bits(mint.bits()), system::host(), system::now());
-        let had_database = data_dir.path.join("homing.db").exists();
         let store =
             SqliteStore::open(&data_dir.path, &options).map_err(|error| cannot_open(error, data_dir))?;
         // Whoever reads this file finds nobody until we can be asked.
         data_dir.withdraw();
+        // Right after the database: a start that fails below leaves both, or none of it would be needed.
+        let seal = FileSeal::of(&data_dir.path)?;
+        if seal.is_new() && is_sealed(&store).await? {
+            tracing::error!(
+                "{} WAS MISSING beside a database that is not new, and a NEW KEY was made: the audit so far does not verify \
+                 with it, and people's own sign-ins for agents stay closed. If you have the old key, stop the server and put it \
+                 back now; `homing doctor` says how it stands",
+                data_dir.path.join("key").display()
+            );
+        }
         // Before any agent is started: a server that cannot listen should not have done anything, and agents are told
         // where it is.
         let listener = TcpListener::bind(&*config.listen).await;
@@ -139,14 +173,6 @@ impl BoundDaemon {
         let exe = system::exe().context("our own program cannot be found")?;
         let spare = SpareSupervisor::new(exe, crate::wall::kind(config));
         let roster = Roster::make(config, &data_dir.path, unmapped.clone(), Some(&spare))?;
-        let seal = FileSeal::of(&data_dir.path)?;
-        if had_database && seal.is_new() {
-            tracing::error!(
-                "DIR/key WAS MISSING beside a database that is not new, and a NEW KEY was made: the audit so far does not verify \
-                 with it, and people's own sign-ins for agents stay closed. If you have the old key, stop the server and put it \
-                 back now; `homing doctor` says how it stands"
-            );
-        }
         let ground = LocalGround::of(&data_dir.path);
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
@@ -297,19 +323,43 @@ async fn keep_certificate(tls: Tls, data_dir: DataDir, mut hang_up: Option<Signa
     }
 }
 
-/// Log lines on standard error. `HOMING_LOG` and `RUST_LOG` come before the configuration.
-pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
+/// True if something in the store was sealed, so that it takes the key that was there then. A start that got no further than its
+/// database has sealed nothing.
+async fn is_sealed(store: &SqliteStore) -> Result<bool> {
+    for org in store::People::orgs(store).await? {
+        if store::AuditLog::chain_head(store, org.org).await? != store::ChainHead::default() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The filter of the log. `HOMING_LOG` and `RUST_LOG` come before the configuration.
+pub(crate) fn log_filter(config: &Config) -> Result<tracing_subscriber::EnvFilter, CliError> {
     let named = ["HOMING_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
     let filter = named.unwrap_or_else(|| config.log.clone());
-    let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|why| {
+    tracing_subscriber::EnvFilter::try_new(&filter).map_err(|why| {
         CliError::new(Exit::Usage, format!("{filter:?} is not a filter for the log: {why}"))
             .hint("write error, warn, info, debug or trace")
-    })?;
+    })
+}
+
+/// Log lines on standard error.
+pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
+    start_log_to(config, screen.err_has_colours(), std::io::stderr)
+}
+
+/// Log lines elsewhere.
+pub(crate) fn start_log_to<W>(config: &Config, has_colours: bool, writer: W) -> Result<()>
+where
+    W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
+{
+    let filter = log_filter(config)?;
     tracing_subscriber::fmt()
         .compact()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(screen.err_has_colours())
+        .with_writer(writer)
+        .with_ansi(has_colours)
         .init();
     Ok(())
 }
@@ -337,11 +387,12 @@ async fn open_door(
         );
     }
     let mut door = config.door(owner);
+    door.program = system::own_program();
     if let Some(tls) = &tls {
         data_dir.announce_certificates(&[tls.now().fingerprint()])?;
     }
     door.tls = tls;
-    door.oidc = config.oidc().map_err(|why| CliError::new(Exit::Usage, why))?;
+    door.oidc = config.oidc().map_err(no_provider)?;
     let bound = Server { engine: engine.clone(), config: door }.take(listener);
     let bound = bound.map_err(|why| cannot_listen(&config.listen, &why))?;
     engine.announce(bound.url()).await?;
@@ -373,12 +424,18 @@ async fn add_roots(people: &People, config: &Config, owner: &Principal) -> Resul
         let trace =
             Trace { door: "start", correlation: "start".to_owned(), address: None, key: None, schemes: &[] };
         let root = RootRow { directory: directory.clone(), to: Grantee::Person(owner.person) };
-        people.add_root(owner, root, trace).await.map_err(|why| {
-            CliError::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))
-                .hint("mend `roots` in the configuration, or HOMING_ROOTS")
-        })?;
+        people.add_root(owner, root, trace).await.map_err(|why| no_root(&directory, &why))?;
     }
     Ok(())
+}
+
+pub(crate) fn no_root(directory: &str, why: &dyn std::fmt::Display) -> CliError {
+    CliError::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))
+        .hint("mend `roots` in the configuration, or HOMING_ROOTS")
+}
+
+pub(crate) fn no_provider(why: String) -> CliError {
+    CliError::new(Exit::Usage, why).hint("mend [oidc] in the configuration; `homing config` explains it")
 }
 
 /// Whoever listens beyond this machine without encryption must have said that somebody else takes care of it.
@@ -402,11 +459,11 @@ fn cannot_encrypt(why: TlsError) -> CliError {
     CliError::new(Exit::Usage, why.to_string()).hint(why.hint())
 }
 
-fn cannot_listen(listen: &str, why: &std::io::Error) -> CliError {
+pub(crate) fn cannot_listen(listen: &str, why: &std::io::Error) -> CliError {
     let error = CliError::new(Exit::Usage, format!("cannot listen on {listen}: {why}"));
     match why.kind() {
         std::io::ErrorKind::AddrInUse => {
-            error.hint("something else listens there; --listen 127.0.0.1:0 takes a free port")
+            error.hint("another program listens there (`ss -ltnp` says which): stop it, or --listen 127.0.0.1:0 takes a free port")
         }
         _ => error.hint("write --listen HOST:PORT, for instance 127.0.0.1:4747"),
     }

@@ -424,9 +424,14 @@ impl Session {
         };
         match (running.stage, failure) {
             (Stage::Stopping { why, .. }, _) => self.turn_over(running, stopped_as(why), None, given),
-            // Nothing that anybody was answered is lost with it: the next attempt begins a new conversation.
-            (Stage::Starting { fence, .. }, Failure::Gone) if !self.is_proven() => {
+            // Nothing that anybody was answered is lost with it, or it can be told again: the next attempt begins a new
+            // conversation.
+            (Stage::Starting { fence, .. }, Failure::Gone) if given.forgets || !self.is_proven() => {
                 self.failed_before_handed(running, fence, failure, given)
+            }
+            // What was handed over is not run again by itself; the next turn begins a new conversation.
+            (_, Failure::Gone) if given.forgets => {
+                self.turn_over(running, Outcome::Failed(failure), None, given)
             }
             (Stage::Starting { fence, .. }, Failure::Transient | Failure::Busy) => {
                 self.failed_before_handed(running, fence, failure, given)

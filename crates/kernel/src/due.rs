@@ -212,6 +212,16 @@ impl Session {
         &self.queue
     }
 
+    /// The agent's own name for this conversation, if it has confirmed one.
+    pub fn known(&self) -> Option<&Known> {
+        self.native.as_ref()
+    }
+
+    /// The moment at which a slot is asked for again at the latest, if the last answer was that there is none.
+    pub fn crowded_until(&self) -> Option<Moment> {
+        self.crowded
+    }
+
     /// The turn under way.
     pub fn running(&self) -> Option<&Running> {
         match &self.work {

@@ -165,8 +165,8 @@ impl Session {
         }
     }
 
-    /// The lesson of an end about the conversation: an answer proves it, what is gone has no name any more, and what
-    /// was to be told what was said before has to be told it again.
+    /// The lesson of an end about the conversation: an answer proves it, what is gone has no name any more and is told
+    /// again if anything in it was answered, and what was to be told what was said before has to be told it again.
     fn learn(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Answered => {
@@ -178,7 +178,9 @@ impl Session {
                 self.untold &= moved;
                 self.origin = None;
             }
-            Outcome::Failed(Failure::Gone) => self.native = None,
+            Outcome::Failed(Failure::Gone) => {
+                self.untold |= self.native.take().is_some_and(|known| known.proven);
+            }
             Outcome::Failed(Failure::Busy | Failure::Transient | Failure::Refused)
             | Outcome::Stopped
             | Outcome::Interrupted

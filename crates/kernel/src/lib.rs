@@ -49,7 +49,7 @@ pub use readiness::{
     readiness_parts,
 };
 pub use request::{Remember, Request, Subject};
-pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
+pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Previous, Route, To, meant, route};
 pub use rules::{ApprovalSubject, Effect, Judgement, Rule, judge, may_answer};
 pub use scope::{
     Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, Setting, UndoFiles, What, Worktree,

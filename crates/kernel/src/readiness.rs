@@ -109,6 +109,8 @@ pub enum Trouble {
     Broken,
     /// Nobody is signed in.
     SignedOut,
+    /// It has failed again and again, each time with the same words.
+    Failing,
     /// Somebody else has it.
     Taken,
     /// There is no room.
@@ -126,6 +128,8 @@ pub enum Remedy {
     MendAgent,
     /// Sign in to the agent.
     SignIn,
+    /// Read why it fails, and mend that, or go on in another session.
+    ReadFailure,
     /// Choose another model, or none.
     ChooseModel,
     /// Release or withdraw what is held.
@@ -325,6 +329,9 @@ impl ReadinessPart {
             Look::Bad { why: Trouble::SignedOut } => {
                 part.blocked(PartWhy::Bad(Trouble::SignedOut), Remedy::SignIn)
             }
+            Look::Bad { why: Trouble::Failing } => {
+                part.blocked(PartWhy::Bad(Trouble::Failing), Remedy::ReadFailure)
+            }
             Look::Bad { why } => part.blocked(PartWhy::Bad(why), name.remedy()),
         }
     }
@@ -423,6 +430,7 @@ impl Trouble {
             Self::NotAllowed => "not_allowed",
             Self::Broken => "broken",
             Self::SignedOut => "signed_out",
+            Self::Failing => "failing",
             Self::Taken => "taken",
             Self::Full => "full",
         }
@@ -437,6 +445,7 @@ impl Remedy {
             Self::Relink => "relink",
             Self::MendAgent => "mend_agent",
             Self::SignIn => "sign_in",
+            Self::ReadFailure => "read_failure",
             Self::ChooseModel => "choose_model",
             Self::Release => "release",
             Self::Place => "place",

@@ -1,6 +1,6 @@
 //! The session that a message belongs to. Decided here, once; nothing after it may decide again.
 //!
-//! Whoever sends says one of three things, and there is no fourth and no default. `route` looks at what the store found
+//! Whoever sends says one of three things (a new session may take over a conversation), and there is no fourth and no default. `route` looks at what the store found
 //! for it and names the session, or refuses. It never puts another session in the place of the one that was named.
 //!
 //! An id may be a name that a session brought along from elsewhere. `meant` says which session of the caller's own org is
@@ -17,6 +17,8 @@ pub enum To {
     Conversation(Address),
     /// A new session, always.
     New,
+    /// A new session, always, which this conversation belongs to from here on, whatever session it had.
+    NewIn(Address),
 }
 
 /// The store's findings for a `To`.
@@ -39,9 +41,18 @@ pub enum Route {
     Create {
         /// The conversation it will belong to.
         bind: Option<Address>,
-        /// The session this conversation had before, and why it ended.
-        previous: Option<(SessionId, EndWhy)>,
+        /// The session this conversation had before.
+        previous: Option<Previous>,
     },
+}
+
+/// The session that a conversation had before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Previous {
+    /// The session.
+    pub session: SessionId,
+    /// Why it ended; none if it is open, and the conversation was given to another one.
+    pub ended: Option<EndWhy>,
 }
 
 /// Why a message has nowhere to go.
@@ -106,11 +117,20 @@ pub fn route(to: &To, found: Found) -> Result<Route, NoRoute> {
         (To::Session(_), _) => Err(NoRoute::Unknown),
         (To::Conversation(_), Found::Open(session)) => Ok(Route::Existing(session)),
         (To::Conversation(address), Found::Ended(session, why)) => {
-            Ok(Route::Create { bind: Some(address.clone()), previous: Some((session, why)) })
+            let previous = Some(Previous { session, ended: Some(why) });
+            Ok(Route::Create { bind: Some(address.clone()), previous })
         }
         (To::Conversation(address), Found::Nothing) => {
             Ok(Route::Create { bind: Some(address.clone()), previous: None })
         }
         (To::New, _) => Ok(Route::Create { bind: None, previous: None }),
+        (To::NewIn(address), found) => {
+            let previous = match found {
+                Found::Nothing => None,
+                Found::Open(session) => Some(Previous { session, ended: None }),
+                Found::Ended(session, why) => Some(Previous { session, ended: Some(why) }),
+            };
+            Ok(Route::Create { bind: Some(address.clone()), previous })
+        }
     }
 }

@@ -15,7 +15,8 @@ pub struct Rule {
     pub rule: RuleId,
     /// Only questions of this agent.
     pub agent: Option<String>,
-    /// Only questions about this tool; with a star at the end, about every tool whose name begins so.
+    /// Only questions about this tool, or about tools of this kind; with a star at the end, about every tool whose name
+    /// begins so.
     pub tool: Option<String>,
     /// Only questions of sessions that act in this directory or below it. Canonical.
     pub directory: Option<String>,
@@ -48,6 +49,8 @@ pub struct ApprovalSubject<'a> {
     pub agent: &'a str,
     /// The tool that it is about; empty if it names none.
     pub tool: &'a str,
+    /// The kind of thing that the tool does, in the agent's word; empty if it says none.
+    pub kind: &'a str,
     /// Where the session acts, canonical.
     pub directory: &'a GroundPath,
     /// In a worktree: the directory that it came from, and whose rules count for it, too.
@@ -98,7 +101,7 @@ impl Rule {
     /// True if the question is one of those that it is about.
     fn speaks_of(&self, subject: &ApprovalSubject<'_>) -> bool {
         self.agent.as_ref().is_none_or(|agent| agent == subject.agent)
-            && self.tool.as_ref().is_none_or(|tool| names(tool, subject.tool))
+            && self.tool.as_ref().is_none_or(|tool| names(tool, subject.tool) || is_kind(tool, subject.kind))
             && self.directory.as_ref().is_none_or(|directory| {
                 let mut places = [subject.directory].into_iter().chain(subject.home);
                 places.any(|place| place.is_under(directory))
@@ -137,4 +140,9 @@ fn names(pattern: &str, tool: &str) -> bool {
         Some(beginning) => tool.starts_with(beginning),
         None => tool == pattern,
     }
+}
+
+/// A kind is a whole word: no beginning of one says anything about a tool.
+fn is_kind(pattern: &str, kind: &str) -> bool {
+    !kind.is_empty() && pattern == kind
 }

@@ -477,6 +477,8 @@ pub struct Given {
     pub slot: Slot,
     /// True if the agent takes words while it works.
     pub can_steer: bool,
+    /// True if the agent is known to lose its own conversations: one that it no longer knows is begun anew and told again.
+    pub forgets: bool,
 }
 
 /// The room for one more awake session.

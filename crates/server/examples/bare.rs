@@ -63,6 +63,7 @@ fn receipt(session: String) -> api::Receipt {
         state: api::ReceiptState::Waiting,
         why: None,
         hint: None,
+        waiting: None,
         new: false,
         previous: None,
         if_new_ignored: false,

@@ -102,7 +102,7 @@ fn account_form(caller: &Caller, agent: String, view: Option<AccountView>) -> Ac
 
 fn agent_form(view: AgentView) -> Agent {
     let (here, version, missing) = match view.found {
-        Some(Presence::Here { version }) => (true, Some(version), None),
+        Some(Presence::Here { version }) => (true, Some(version).filter(|version| !version.is_empty()), None),
         Some(Presence::Missing { what }) => (false, None, Some(what)),
         None => (false, None, Some("it is still being looked at: ask again in a moment".to_owned())),
     };
@@ -144,6 +144,8 @@ fn abilities_form(can: engine::Abilities) -> Abilities {
         models,
         modes,
         images,
+        // How a lost memory is mended is in the story of the turn, and nothing to choose by.
+        forgets: _,
         memory,
     } = can;
     let memory = match memory {

@@ -5,7 +5,7 @@ use crate::door::SharedDoor;
 use crate::extract::{Caller, Json, JsonBody, Query, address, limit, session_id};
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::ApiResult;
-use crate::wire::at;
+use crate::wire::{at, previous};
 use api::{Binding, Move, Page, PageQuery};
 use axum::extract::State;
 use engine::BindingRow;
@@ -38,7 +38,12 @@ pub(crate) async fn list(
 }
 
 fn binding_form(row: BindingRow) -> Binding {
-    Binding { address: row.address.to_string(), session: row.session.to_string(), since: at(row.since) }
+    Binding {
+        address: row.address.to_string(),
+        session: row.session.to_string(),
+        since: at(row.since),
+        before: previous(row.before),
+    }
 }
 
 /// Let a conversation belong to another open session

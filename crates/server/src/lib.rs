@@ -53,6 +53,7 @@ mod wire;
 mod worktrees;
 
 pub use listen::{BoundServer, url_of};
+pub use nodes::OwnProgram;
 pub use oidc::{CreateAs, OidcConfig};
 pub use openapi::document as openapi_document;
 pub use proxies::Network;
@@ -84,6 +85,8 @@ pub struct ServerConfig {
     pub allowed_hosts: Vec<String>,
     /// Whom the first link signs in: the person of this machine.
     pub owner: Principal,
+    /// The program that we are.
+    pub program: OwnProgram,
     /// An identity provider at which people may sign in, too.
     pub oidc: Option<OidcConfig>,
     /// Proxies whose word on where a request comes from is taken.
@@ -134,6 +137,7 @@ impl ServerConfig {
             tls: None,
             allowed_hosts: Vec::new(),
             owner,
+            program: OwnProgram::unknown(),
             oidc: None,
             trusted_proxies: Vec::new(),
             requests_per_second: 1_000,

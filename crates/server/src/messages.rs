@@ -4,19 +4,19 @@ use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, Query, address, json_bytes, session_id};
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::{ApiError, ApiResult};
-use crate::wire::{at, delivery_form, delivery_of, links, previous};
+use crate::wire::{at, delivery_form, delivery_of, links, previous, waiting_form};
 use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::{Accepted, Granted, Inbound, MessagePart, ReceiptView, who_changed};
+use engine::{Granted, Inbound, MessagePart, ReceiptView, who_changed};
 use http::{HeaderName, HeaderValue, StatusCode};
 use kernel::{MessageId, Principal, Request};
 use std::time::Duration;
 
 problems! {
-    SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
+    SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, UnknownModel, BadDirectory,
         NotFound, NotAllowed, AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere,
-        SessionEnded, IdempotencyConflict, OtherScope, QueueFull, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk,
+        SessionEnded, IdempotencyConflict, OtherScope, OtherAgent, QueueFull, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk,
         DiskFull, Unclear];
     ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
@@ -47,11 +47,13 @@ pub(crate) async fn say(
     let (delivery, under) = message.delivery();
     let unattended = message.is_unattended();
     let (to, parts) = message.into_parts();
+    let expected = expected(&to);
     let (to, if_new) = destination(&door, &caller.by, to).await?;
     let inbound = Inbound {
         by: caller.by.as_ref().clone(),
         to,
         if_new,
+        expected,
         parts: parts.into_iter().map(part).collect(),
         delivery: delivery_of(delivery),
         under: under.map(kernel::Epoch),
@@ -61,7 +63,7 @@ pub(crate) async fn say(
     };
     let by = Who { id: caller.by.person.to_string(), handle: Some(caller.by.handle.clone()) };
     let receipt = door.engine.way_in().send(inbound).await?;
-    let body = serde_json::to_vec(&accepted_form(by, delivery, receipt.accepted));
+    let body = serde_json::to_vec(&accepted_form(by, delivery, &receipt));
     let body = body.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
     let mut response = json_bytes(StatusCode::ACCEPTED, body);
     if receipt.repeated {
@@ -85,8 +87,22 @@ async fn destination(door: &SharedDoor, by: &Principal, to: To) -> ApiResult<(ke
             let address = address("conversation", &to.conversation)?;
             (kernel::To::Conversation(address), to.if_new.map(if_new).unwrap_or_default())
         }
-        To::New(to) => (kernel::To::New, if_new(to.new)),
+        To::New(to) => {
+            let (options, conversation) = to.new.split();
+            let to = match conversation {
+                Some(conversation) => kernel::To::NewIn(address("conversation", &conversation)?),
+                None => kernel::To::New,
+            };
+            (to, if_new(options))
+        }
     })
+}
+
+/// The agent and model that a session that is there has to have.
+fn expected(to: &To) -> Option<engine::Expected> {
+    let To::Conversation(to) = to else { return None };
+    let api::Expect { agent, model } = to.expect.clone()?;
+    Some(engine::Expected { agent, model }).filter(|expected| *expected != engine::Expected::default())
 }
 
 pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
@@ -261,14 +277,19 @@ pub(crate) struct MessageName {
     id: String,
 }
 
-fn accepted_form(by: Who, delivery: api::Delivery, accepted: Accepted) -> Receipt {
+fn accepted_form(by: Who, delivery: api::Delivery, receipt: &engine::Receipt) -> Receipt {
+    let engine::Receipt { accepted, deaf, .. } = receipt;
+    let hint = deaf.as_ref().map(|agent| {
+        format!("{agent} takes no words while it works: this is no part of the turn under way, and waits for a turn of its own")
+    });
     Receipt {
         id: accepted.message.to_string(),
         session: accepted.session.to_string(),
         by: Some(by),
         state: ReceiptState::Waiting,
         why: None,
-        hint: None,
+        hint,
+        waiting: None,
         new: accepted.created,
         previous: previous(accepted.previous),
         if_new_ignored: accepted.if_new_ignored,
@@ -288,7 +309,7 @@ fn accepted_form(by: Who, delivery: api::Delivery, accepted: Accepted) -> Receip
 }
 
 fn receipt_form(view: ReceiptView) -> Receipt {
-    let ReceiptView { row, sender, answer, notice } = view;
+    let ReceiptView { row, sender, answer, notice, wait } = view;
     let state = state_form(row.state);
     // It has its place in the queue, where it would be if nobody had wanted it to be said into a turn.
     let fell_back = row.delivery == kernel::Delivery::Steer && row.epoch.is_some();
@@ -299,6 +320,7 @@ fn receipt_form(view: ReceiptView) -> Receipt {
         state,
         why: row.why.map(str::to_owned),
         hint: hint(state, row.why, fell_back).map(str::to_owned),
+        waiting: wait.map(waiting_form),
         new: row.created,
         previous: previous(row.previous),
         if_new_ignored: row.if_new_ignored,

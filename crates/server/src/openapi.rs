@@ -201,6 +201,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(agents::list),
     || routes!(agents::account, agents::set_account, agents::remove_account),
     || routes!(nodes::list),
+    || routes!(nodes::program),
     || routes!(approvals::list),
     || routes!(approvals::read, approvals::answer),
     || routes!(approvals::rules, approvals::add_rule),

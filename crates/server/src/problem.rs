@@ -99,6 +99,7 @@ impl From<WayInError> for ApiError {
             }
             WayInError::NotInWorktree => error(Code::NotInWorktree),
             WayInError::OtherScope => error(Code::OtherScope),
+            WayInError::OtherAgent { .. } => error(Code::OtherAgent).at("expect"),
             WayInError::TouchedSince { files, more, .. } => error(Code::TouchedSince).touched(files, more),
             WayInError::UnsureChanges { files, more, .. } => error(Code::UnsureChanges).unsure(files, more),
         }
@@ -207,6 +208,12 @@ impl From<ConflictError> for ApiError {
             ConflictError::UnknownAgent { known, .. } => {
                 error(Code::UnknownAgent).at("agent").advise(format!("use one of: {}", known.join(", ")))
             }
+            ConflictError::UnknownModel { offered, .. } => {
+                error(Code::UnknownModel).at("model").advise(format!("it offers {}", offered.join(", ")))
+            }
+            ConflictError::AgentLeft { known, .. } => error(Code::UnknownAgent)
+                .at("agent")
+                .advise(format!("name another one in `if_new.agent`, one of: {}", known.join(", "))),
             ConflictError::TooManyRules { .. } => error(Code::TooManyRules),
         }
     }
@@ -306,6 +313,8 @@ mod tests {
         let (answer, by) = (kernel::Answer::No, kernel::Answerer::Nobody);
         let settled = Settled { answer, by, handle: None, at: None };
         let (name, known) = ("x".to_owned(), vec!["scripted".to_owned()]);
+        let (agent, offered) = ("scripted".to_owned(), vec!["small".to_owned()]);
+        let unknown_model = ConflictError::UnknownModel { name: name.clone(), agent, offered };
         let (files, more) = (vec!["a.txt".into()], 0);
         let unsure = WayInError::UnsureChanges { turn: Turn(1), files, more, has_report: true };
         let way_in = [
@@ -338,6 +347,7 @@ mod tests {
             (409, ConflictError::SessionEnded { session, why: EndWhy::Gone }.into()),
             (409, ConflictError::KeyReused.into()),
             (409, ConflictError::UnknownAgent { name, known }.into()),
+            (409, unknown_model.into()),
             (409, ConflictError::TooLate.into()),
             (409, ConflictError::Changed.into()),
             (429, ConflictError::TooManyRules { limit: 1 }.into()),

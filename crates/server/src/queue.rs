@@ -6,7 +6,7 @@ use crate::messages::{granted_response, state_form};
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::ApiResult;
 use crate::sessions::SessionName;
-use crate::wire::{at, delivery_form};
+use crate::wire::{at, delivery_form, waiting_form};
 use api::{Order, Queue, Queued, Who};
 use axum::extract::State;
 use axum::response::Response;
@@ -65,11 +65,12 @@ async fn read(door: &SharedDoor, by: &Principal, session: SessionId) -> ApiResul
 }
 
 fn queued_form(view: QueuedView) -> Queued {
-    let QueuedView { row, sender, text } = view;
+    let QueuedView { row, sender, text, wait } = view;
     Queued {
         id: row.message.to_string(),
         state: state_form(row.state),
         why: row.why.map(str::to_owned),
+        waiting: wait.map(waiting_form),
         by: row.by.to_string(),
         said_by: Some(Who { id: row.by.to_string(), handle: sender }),
         revision: row.revision,

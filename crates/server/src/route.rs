@@ -17,7 +17,8 @@ problems! {
 
 /// Explain where a message would go
 ///
-/// Name exactly one of `session`, `conversation` and `new=true`. Nothing is changed.
+/// Name exactly one of `session`, `conversation` and `new=true`; with the last two together, a new session would take the
+/// conversation over. Nothing is changed.
 #[utoipa::path(
     get, path = "/api/v1/route", tag = "bindings", operation_id = "explain", params(RouteQuery),
     responses((status = 200, description = "Where it would go, and why.", body = Explained), RouteProblems),
@@ -27,18 +28,22 @@ pub(crate) async fn explain(
     caller: Caller,
     Query(query): Query<RouteQuery>,
 ) -> ApiResult<Json<Explained>> {
+    query.check()?;
     let to = match (query.session, query.conversation, query.new) {
         (Some(session), None, None) => To::Session(session_id("session", &session, &door, &caller.by).await?),
         (None, Some(conversation), None) => To::Conversation(address("conversation", &conversation)?),
         (None, None, Some(true)) => To::New,
+        (None, Some(conversation), Some(true)) => To::NewIn(address("conversation", &conversation)?),
         _ => {
-            let detail = "name exactly one of `session`, `conversation` and `new=true`";
+            let detail =
+                "name exactly one of `session`, `conversation` and `new=true`; only the last two go together";
             return Err(ApiError::new(Code::Invalid, detail));
         }
     };
     let named = to.clone();
-    let mut explained =
-        explained_form(&named, door.engine.views().explain(&caller.by, to, &caller.trace).await?);
+    let directory = query.directory.as_deref();
+    let explained = door.engine.views().explain(&caller.by, to, directory, &caller.trace).await?;
+    let mut explained = explained_form(&named, explained);
     if let (Explained::Refused { code: Code::NotFound, .. }, To::Session(session)) = (&explained, &named) {
         let code = Code::NotFound.word();
         door.engine.views().read_refused(&caller.by, Thing::Session(*session), code, &caller.trace);
@@ -51,22 +56,30 @@ pub(crate) async fn explain(
 
 fn explained_form(to: &To, explained: engine::Explained) -> Explained {
     let refused = |code, ended, why: &str| Explained::Refused { code, ended, why: why.to_owned() };
+    if let Some(unfit) = explained.unfit.map(ApiError::from) {
+        return refused(unfit.0.code, None, &unfit.0.detail);
+    }
     match (explained.route, explained.session) {
         (Ok(Route::Existing(_)), Some(session)) => {
             let why = match to {
                 To::Conversation(_) => "the conversation is bound to this open session",
-                To::Session(_) | To::New => "this session was named, and it is open",
+                To::Session(_) | To::New | To::NewIn(_) => "this session was named, and it is open",
             };
-            Explained::Existing { session: Box::new(session_form(session)), why: why.to_owned() }
+            let before = previous(explained.before);
+            Explained::Existing { session: Box::new(session_form(session)), before, why: why.to_owned() }
         }
         (Ok(Route::Create { bind, previous: before }), _) => {
             let why = match (&bind, &before) {
+                _ if is_taken(to, before.as_ref()) => {
+                    "a new session was asked for; the conversation will be its own, and the session that has it now goes on"
+                }
                 (Some(_), Some(_)) => "the session that the conversation had before has ended",
                 (Some(_), None) => "the conversation has no session yet",
                 (None, _) => "a new session was asked for",
             };
             let conversation = bind.map(|address| address.to_string());
-            Explained::New { conversation, previous: previous(before), why: why.to_owned() }
+            let before = previous(before.or(explained.before));
+            Explained::New { conversation, previous: before, why: why.to_owned() }
         }
         (Err(NoRoute::Ended(_, why)), _) => {
             let words = "the session that was named has ended; nothing stands in for it";
@@ -76,4 +89,9 @@ fn explained_form(to: &To, explained: engine::Explained) -> Explained {
             refused(Code::NotFound, None, "there is no such session; nothing stands in for it")
         }
     }
+}
+
+/// True if a conversation would be taken over from an open session.
+fn is_taken(to: &To, before: Option<&kernel::Previous>) -> bool {
+    matches!(to, To::NewIn(_)) && before.is_some_and(|before| before.ended.is_none())
 }

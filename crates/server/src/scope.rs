@@ -4,21 +4,21 @@ use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, Query};
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::ApiResult;
+use crate::problem::{ApiError, ApiResult};
 use crate::sessions::{SessionName, made_response, named_form};
 use crate::wire::{at, change_of};
 use api::{
-    Changes, ChangesQuery, Made, NewFork, Readiness, Ready, ReadyPart, RedoTurn, RepositoryMove,
-    ScopeRequest, Session, UndoFile, UndoPreview, UndoTurn,
+    Changes, ChangesQuery, Code, DiffQuery, Made, NewFork, Readiness, Ready, ReadyPart, RedoTurn,
+    RepositoryMove, ScopeRequest, Session, UndoFile, UndoPreview, UndoTurn,
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{Neighbour, ReadyView, who_changed};
+use engine::{Look, LookResult, Neighbour, ReadyView, who_changed};
 use kernel::{Epoch, Request, SessionId, Turn, UndoFiles};
 
 problems! {
     ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, UnknownAgent, BadDirectory, SessionEnded,
+        RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, UnknownAgent, UnknownModel, BadDirectory, SessionEnded,
         IdempotencyConflict, TooLate, Changed, Busy, ScopeChanging, InWorktree, NotInWorktree, TooMuchOnDisk,
         DiskFull, Unclear];
     KeepProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed,
@@ -31,7 +31,7 @@ problems! {
     ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
         TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
-    ChangesProblems = [Invalid, NotFound, RightMissing];
+    ChangesProblems = [Invalid, NotFound, RightMissing, BadDirectory, Stale];
     PreviewProblems = [Invalid, NotFound, RightMissing, OtherScope, Stale];
     ReadyProblems = [NotFound, RightMissing];
 }
@@ -187,30 +187,57 @@ pub(crate) async fn fork(
     made_response(made)
 }
 
-/// See what a turn changed
+/// See what a turn changed, or several of them
+///
+/// Of one turn the log tells. Of several the snapshots do: what changed from before the first to after the last, if both ran where the
+/// session acts now.
 #[utoipa::path(
-    get, path = "/api/v1/sessions/{id}/changes", tag = "sessions", operation_id = "changes", params(SessionName, ChangesQuery),
+    get, path = "/api/v1/sessions/{id}/changes", tag = "sessions", operation_id = "changes", params(SessionName, DiffQuery),
     responses((status = 200, description = "What it changed, if anybody can tell.", body = Changes), ChangesProblems),
 )]
 pub(crate) async fn changes(
     State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Query(query): Query<ChangesQuery>,
+    Query(query): Query<DiffQuery>,
 ) -> ApiResult<Json<Changes>> {
     query.check()?;
     let turn = query.turn;
+    if let Some(since) = query.since {
+        let _place = door.take_look(caller.by.person)?;
+        let look = Look::Diff { first: Turn(since), last: Turn(turn) };
+        let LookResult::Diff(seen) = door.engine.views().look(&caller.by, session, look).await? else {
+            return Err(ApiError::new(Code::Internal, "a look at something else".to_owned()));
+        };
+        let changes = seen.map_or_else(|| unknown_changes(turn), |seen| seen_changes(turn, seen));
+        return Ok(Json(Changes { since: Some(since), ..changes }));
+    }
     let stored = door.engine.views().turn_changes(&caller.by, session, Turn(turn)).await?;
     let told = stored.and_then(|body| serde_json::from_slice::<api::Story>(&body).ok());
     Ok(Json(match told {
         Some(api::Story::Changes { files, patch, cut, unseen, moves }) => {
-            Changes { turn, known: true, files, patch, cut, unseen, moves }
+            Changes { turn, since: None, known: true, files, patch, cut, unseen, moves }
         }
-        _ => {
-            let (files, patch, unseen, moves) = (Vec::new(), String::new(), Vec::new(), Vec::new());
-            Changes { turn, known: false, files, patch, cut: false, unseen, moves }
-        }
+        _ => unknown_changes(turn),
     }))
+}
+
+fn unknown_changes(turn: u32) -> Changes {
+    let (files, patch, unseen, moves) = (Vec::new(), String::new(), Vec::new(), Vec::new());
+    Changes { turn, since: None, known: false, files, patch, cut: false, unseen, moves }
+}
+
+fn seen_changes(turn: u32, seen: engine::TreeChanges) -> Changes {
+    let engine::TreeChanges { files, patch, is_cut, unseen, moves } = seen;
+    let file = |file: engine::TreeChange| api::FileChange {
+        path: file.path,
+        kind: file.kind.to_owned(),
+        plus: file.plus,
+        minus: file.minus,
+    };
+    let moves = moves.into_iter().map(|one| RepositoryMove { words: one.words, command: one.command });
+    let (files, moves) = (files.into_iter().map(file).collect(), moves.collect());
+    Changes { turn, since: None, known: true, files, patch, cut: is_cut, unseen, moves }
 }
 
 /// See whether a session can go on

@@ -7,17 +7,17 @@ use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::who;
 use crate::problem::{ApiError, ApiResult};
-use crate::wire::{at, end_why, links, origin_form, progress_form};
+use crate::wire::{at, end_why, links, origin_form, progress_form, waiting_form};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{SessionRow, Which, who_changed};
+use engine::{Doing, SessionFilter, SessionRow, TitleBy, Which, who_changed};
 use http::{HeaderValue, StatusCode, header};
 use kernel::{Request, SessionId};
 
 problems! {
     ListProblems = [Invalid, BadCursor, RightMissing];
-    MakeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
+    MakeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, UnknownModel, BadDirectory,
         AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict,
         Changed, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
     ReadProblems = [NotFound, RightMissing];
@@ -26,6 +26,12 @@ problems! {
     EndProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }
+
+/// Sessions of one page of which it is said why they wait: each is looked at for it.
+const WAITS_LISTED_MAX: usize = 50;
+
+/// Sessions that go by one name, of which nobody reads more.
+const NAMED_MAX: usize = 20;
 
 /// The id of a session, in a path.
 #[derive(utoipa::IntoParams)]
@@ -39,7 +45,7 @@ pub(crate) struct SessionName {
 
 /// List sessions
 ///
-/// The ones with the newest activity first.
+/// The ones with the newest activity first. Whatever narrows the list is looked for among the 10,000 newest.
 #[utoipa::path(
     get, path = "/api/v1/sessions", tag = "sessions", operation_id = "sessions", params(SessionsQuery),
     responses((status = 200, description = "A page of sessions.", body = Page<Session>), ListProblems),
@@ -54,18 +60,58 @@ pub(crate) async fn list(
         api::Which::Ended => Which::Ended,
         api::Which::All => Which::All,
     };
+    query.check()?;
     let limit = limit(query.limit)?;
     let after = cursor::read_sessions(query.cursor.as_deref())?;
+    if let Some(name) = &query.name {
+        let rows = door.engine.views().sessions_named(&caller.by, name, limit.min(NAMED_MAX)).await?;
+        return page(&door, &caller, rows, None).await;
+    }
+    let filter = SessionFilter {
+        agent: query.agent,
+        directory: query.directory,
+        doing: query.doing.map(doing),
+        text: query.text,
+    };
     // One more than asked for tells whether there is a next page.
-    let mut rows = door.engine.views().sessions(&caller.by, which, after, limit + 1).await?;
+    let mut rows = door.engine.views().sessions(&caller.by, which, filter, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::sessions((row.touched_at, row.session)));
-    let mut items = Vec::with_capacity(rows.len());
+    page(&door, &caller, rows, next).await
+}
+
+async fn page(
+    door: &SharedDoor,
+    caller: &Caller,
+    rows: Vec<SessionRow>,
+    next: Option<String>,
+) -> ApiResult<Json<Page<Session>>> {
+    let (mut items, mut waits) = (Vec::with_capacity(rows.len()), 0);
     for row in rows {
-        items.push(named_form(&door, &caller, row).await?);
+        waits += usize::from(row.pending > 0);
+        items.push(match waits > WAITS_LISTED_MAX {
+            true => owned_form(door, caller, row).await?,
+            false => named_form(door, caller, row).await?,
+        });
     }
     Ok(Json(Page { items, next }))
+}
+
+fn doing(doing: api::Doing) -> Doing {
+    match doing {
+        api::Doing::Running => Doing::Running,
+        api::Doing::Waiting => Doing::Waiting,
+        api::Doing::Dormant => Doing::Dormant,
+    }
+}
+
+fn title_by(by: TitleBy) -> api::TitleBy {
+    match by {
+        TitleBy::Person => api::TitleBy::Person,
+        TitleBy::Agent => api::TitleBy::Agent,
+        TitleBy::Words => api::TitleBy::Words,
+    }
 }
 
 /// Make a session that nobody has said anything to yet
@@ -119,7 +165,21 @@ pub(crate) async fn read(
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Session>> {
     let row = door.engine.views().session(&caller.by, session).await?;
-    Ok(Json(named_form(&door, &caller, row).await?))
+    let own_word = door.engine.views().own_word(&caller.by, session).await?;
+    let own_word = Some(own_word).filter(|word| *word != engine::OwnWord::default()).map(own_word_form);
+    Ok(Json(Session { own_word, ..named_form(&door, &caller, row).await? }))
+}
+
+fn own_word_form(word: engine::OwnWord) -> api::OwnWord {
+    let usage = word.cost.map(|cost| api::Usage {
+        input_tokens: cost.input_tokens,
+        output_tokens: cost.output_tokens,
+        cached_tokens: cost.cached_tokens,
+        cost_micros: cost.cost_micros,
+        window_used: cost.window_used,
+        window_size: cost.window_size,
+    });
+    api::OwnWord { native: word.native, model: word.model, usage }
 }
 
 /// Change what a session is called, or whether lists show it
@@ -168,7 +228,13 @@ pub(crate) async fn end(
     Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
 }
 
+/// A session with everything that a single read shows.
 pub(crate) async fn named_form(door: &SharedDoor, caller: &Caller, row: SessionRow) -> ApiResult<Session> {
+    let waiting = door.engine.views().wait_of(&caller.by, &row).await?.map(waiting_form);
+    Ok(Session { waiting, ..owned_form(door, caller, row).await? })
+}
+
+async fn owned_form(door: &SharedDoor, caller: &Caller, row: SessionRow) -> ApiResult<Session> {
     let owner = who(door, caller, row.owner).await?;
     let progress = door.engine.views().progress_of(&row).map(progress_form);
     Ok(Session { owned_by: Some(owner), progress, ..session_form(row) })
@@ -188,16 +254,19 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         owner: row.owner.to_string(),
         owned_by: None,
         title: row.title,
+        title_by: row.title_by.map(title_by),
         state: if row.ended.is_some() { SessionState::Ended } else { SessionState::Open },
         why: row.ended.map(end_why),
         archived: row.archived,
         awake: row.awake,
         pending: row.pending,
+        waiting: None,
         number: row.at.0,
         agent: row.scope.agent,
         directory: row.scope.directory.for_readers().to_owned(),
         model: row.scope.model,
         mode: row.scope.mode,
+        own_word: None,
         worktree: row.scope.worktree.map(|worktree| api::ScopeWorktree {
             name: worktree.name,
             home: worktree.home.for_readers().to_owned(),

@@ -25,8 +25,11 @@ pub(crate) fn end_why(why: EndWhy) -> api::EndWhy {
     }
 }
 
-pub(crate) fn previous(previous: Option<(kernel::SessionId, EndWhy)>) -> Option<api::Previous> {
-    previous.map(|(session, why)| api::Previous { session: session.to_string(), why: end_why(why) })
+pub(crate) fn previous(previous: Option<kernel::Previous>) -> Option<api::Previous> {
+    previous.map(|previous| api::Previous {
+        session: previous.session.to_string(),
+        why: previous.ended.map(end_why),
+    })
 }
 
 pub(crate) fn links(this: String, session: kernel::SessionId) -> api::Links {
@@ -65,6 +68,34 @@ pub(crate) fn live_frame(live: &LiveWords) -> Bytes {
         Bytes::from(bytes)
     };
     live.frame.get_or_init(frame).clone()
+}
+
+/// Why something waits. A session that whoever asks may not see has no name here.
+pub(crate) fn waiting_form(wait: engine::Wait) -> api::Waiting {
+    use engine::WaitWhy::{
+        Again, Asked, Directory, Errand, Message, OrgSlot, Scope, Slot, Starting, Stopping,
+    };
+    let form =
+        |why: &str| api::Waiting { why: why.to_owned(), until: wait.until.map(at), ..Default::default() };
+    match wait.why {
+        Message(message) => api::Waiting { message: Some(message.to_string()), ..form("message") },
+        Directory { directory, neighbour } => api::Waiting {
+            directory: Some(directory),
+            session: match neighbour {
+                engine::Neighbour::Session(session) => Some(session.to_string()),
+                engine::Neighbour::Hidden => None,
+            },
+            ..form("directory")
+        },
+        Slot { max } => api::Waiting { max: Some(max), ..form("slot") },
+        OrgSlot { max } => api::Waiting { max: Some(max), ..form("org_slot") },
+        Starting { agent } => api::Waiting { agent: Some(agent), ..form("starting") },
+        Again { agent } => api::Waiting { agent: Some(agent), ..form("again") },
+        Asked => form("asked"),
+        Stopping => form("stopping"),
+        Scope => form("scope"),
+        Errand => form("errand"),
+    }
 }
 
 /// The work that goes on for a session, on the wire.

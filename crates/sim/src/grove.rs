@@ -207,16 +207,16 @@ impl Grown {
         entered(name.to_owned(), directory)
     }
 
-    fn changes(&self, session: SessionId, turn: Turn) -> Option<Vec<Mark>> {
-        let before = self.sides.get(&(session, turn, false))?;
-        let after = self.sides.get(&(session, turn, true))?;
+    fn changes(&self, session: SessionId, first: Turn, last: Turn) -> Option<Vec<Mark>> {
+        let before = self.sides.get(&(session, first, false))?;
+        let after = self.sides.get(&(session, last, true))?;
         Some(after.iter().filter(|mark| !before.contains(mark)).copied().collect())
     }
 
     /// The files of a turn that a later one has touched.
     fn touched(&self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<String>, TreesError> {
         let changes = self
-            .changes(session, turn)
+            .changes(session, turn, turn)
             .ok_or_else(|| refused("nobody remembers how the tree was before it"))?;
         let tree = self.trees.get(directory).map_or(&[][..], Vec::as_slice);
         let later =
@@ -230,7 +230,7 @@ impl Grown {
         if let Some(file) = self.touched(directory, session, turn)?.first() {
             return Err(refused(&format!("{file} was changed again since")));
         }
-        let changes = self.changes(session, turn).unwrap_or_default();
+        let changes = self.changes(session, turn, turn).unwrap_or_default();
         let tree = self.trees.entry(directory.to_owned()).or_default();
         tree.retain(|mark| !changes.contains(mark));
         Ok(changes)
@@ -313,7 +313,7 @@ impl Trees for FaultyTrees {
                 Ok(())
             })
             .await?;
-            self.changes(of, &directory, turn).await
+            self.changes(of, &directory, turn, turn).await
         })
     }
 
@@ -321,7 +321,8 @@ impl Trees for FaultyTrees {
         &self,
         of: OwnedSession,
         directory: &GroundPath,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         let session = of.session;
         let directory = directory.for_readers().to_owned();
@@ -329,14 +330,14 @@ impl Trees for FaultyTrees {
             if !self.grove.is_tree(&directory) {
                 return Ok(None);
             }
-            self.act(format!("changes {turn} of {}", short(session)), |grown| {
+            self.act(format!("changes {last} of {}", short(session)), |grown| {
                 let form = |mark: &Mark| TreeChange {
                     path: file_of(mark),
                     kind: "edited",
                     plus: Some(1),
                     minus: Some(0),
                 };
-                let changes = grown.changes(session, turn);
+                let changes = grown.changes(session, first, last);
                 Ok(changes.map(|marks| TreeChanges {
                     files: marks.iter().map(form).collect(),
                     patch: String::new(),

@@ -157,6 +157,7 @@ impl Person {
             by: self.me.clone(),
             to,
             if_new: IfNew { title, ..IfNew::default() },
+            expected: None,
             parts,
             delivery: kernel::Delivery::Queue,
             unattended: false,
@@ -168,11 +169,12 @@ impl Person {
 
     fn to(&mut self) -> To {
         let known = self.gossip.heard().sessions.clone();
-        match self.dice.below(20) {
+        match self.dice.below(21) {
             0..10 => To::Conversation(web(&self.me.handle, self.dice.below(2))),
             10..13 => To::Conversation(slack(self.dice.below(2))),
             13..17 | 18 => self.dice.pick(&known).map_or(To::New, |session| To::Session(*session)),
             17 => To::New,
+            20 => To::NewIn(web(&self.me.handle, self.dice.below(2))),
             _ => To::Session(SessionId::from_bits(u128::from(self.dice.roll()))),
         }
     }

@@ -121,8 +121,11 @@ impl Filler {
             message,
             to: To::New,
             fresh: Some(Box::new(fresh)),
+            like: None,
+            expected: None,
             asks_for_new: false,
             words: Bytes::from_static(br#"[{"type":"text","text":"Please have a look at this."}]"#),
+            opening: None,
             delivery: Delivery::Queue,
             unattended: false,
             under: None,
@@ -159,7 +162,7 @@ impl<'a> Log<'a> {
     fn tell(&mut self, command: Command) {
         let term = self.filler.store.node().term;
         let (policy, slot) = (Policy::default(), Slot::Free);
-        let given = Given { now: self.at, term, policy, slot, can_steer: false };
+        let given = Given { now: self.at, term, policy, slot, can_steer: false, forgets: false };
         for fact in self.state.decide(command, &given).expect("nothing stands against it") {
             self.state.evolve(&fact);
             if let Fact::AttemptStarted { fence, .. } = &fact {

@@ -119,6 +119,11 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
             Entry::Story { turn, kind, body: words } => {
                 let body = write_story(tx, kept.sid, number, new, (*turn, kind), words)?;
                 pending.told.extend(record::approval_told(kind, words).map(|approval| (approval, body)));
+                if let Some(title) = record::title_told(kind, words) {
+                    let sql = "UPDATE sessions SET title = ?2, title_by = 'agent', title_of = ?3
+                         WHERE sid = ?1 AND title_by IS NOT 'person'";
+                    tx.run(sql, params![kept.sid, title, body])?;
+                }
             }
         }
     }
@@ -182,22 +187,29 @@ fn write_story(
 
 /// A refused edit's words go; a granted one's become the message's. Answers the room that the words took which went.
 fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Result<i64, SqliteError> {
-    let mut query = tx.db().prepare_cached("SELECT message, body FROM requests WHERE id = ?1")?;
-    let edit: Option<(Option<[u8; 16]>, Option<i64>)> =
-        query.query_row([request], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let mut query = tx.db().prepare_cached("SELECT message, body, opening FROM requests WHERE id = ?1")?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let (message, body): (Option<[u8; 16]>, Option<i64>) = (row.get(0)?, row.get(1)?);
+        Ok((message, body, row.get::<_, Option<String>>(2)?))
+    };
+    let edit = query.query_row([request], read).optional()?;
     let freed = match edit {
-        Some((Some(message), Some(body))) if *verdict == Verdict::Done => {
+        Some((Some(message), Some(body), opening)) if *verdict == Verdict::Done => {
             let mut query = tx.db().prepare_cached("SELECT body FROM messages WHERE id = ?1")?;
             let old: Option<Option<i64>> = query.query_row([message], |row| row.get(0)).optional()?;
             tx.run("UPDATE messages SET body = ?2 WHERE id = ?1", params![message, body])?;
-            tx.forget_words(old.flatten())?
+            if opening.is_some() {
+                let sql = "UPDATE sessions SET title = ?3, title_of = ?4 WHERE sid = ?1 AND title_of = ?2";
+                tx.run(sql, params![sid, old.flatten(), opening, body])?;
+            }
+            tx.forget_words(sid, old.flatten())?
         }
-        Some((_, body)) => tx.forget_words(body)?,
+        Some((_, body, _)) => tx.forget_words(sid, body)?,
         None => 0,
     };
     tx.run(
         "INSERT INTO requests (id, sid, verdict) VALUES (?1, ?2, ?3)
-         ON CONFLICT (id) DO UPDATE SET verdict = excluded.verdict, body = NULL",
+         ON CONFLICT (id) DO UPDATE SET verdict = excluded.verdict, body = NULL, opening = NULL",
         params![request, sid, record::verdict_text(verdict)],
     )?;
     Ok(freed)

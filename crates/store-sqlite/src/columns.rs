@@ -5,8 +5,8 @@
 
 use crate::error::SqliteError;
 use kernel::{
-    Address, ApprovalId, EndWhy, Epoch, Grantee, GroupId, MessageId, Moment, NodeId, Number, OrgId, Origin,
-    PersonId, RequestId, RuleId, SessionId, TokenId, Turn,
+    Address, ApprovalId, Epoch, Grantee, GroupId, MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId,
+    Previous, RequestId, RuleId, SessionId, TokenId, Turn,
 };
 use rusqlite::Row;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -153,10 +153,12 @@ impl Columns<'_> {
         self.word_maybe(column, |text| text.parse().ok())
     }
 
-    /// A session and why it ended, in two columns; none if the first is null.
-    pub(crate) fn previous(&self, column: usize) -> Result<Option<(SessionId, EndWhy)>, SqliteError> {
+    /// A session and why it ended, if it had, in two columns; none if the first is null.
+    pub(crate) fn previous(&self, column: usize) -> Result<Option<Previous>, SqliteError> {
         match self.id_maybe(column)? {
-            Some(session) => Ok(Some((session, self.word(column + 1, record::end_parse)?))),
+            Some(session) => {
+                Ok(Some(Previous { session, ended: self.word_maybe(column + 1, record::end_parse)? }))
+            }
             None => Ok(None),
         }
     }

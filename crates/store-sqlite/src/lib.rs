@@ -16,6 +16,7 @@ mod files;
 mod lock;
 mod log;
 mod migrations;
+mod names;
 mod offers;
 mod open;
 mod outbox;
@@ -39,6 +40,6 @@ mod writer;
 pub use backup::{CopyError, Restored, backup, restore};
 #[doc(hidden)]
 pub use files::Rig;
-pub use lock::Holder;
-pub use open::{OpenError, Options};
+pub use lock::{Holder, holder};
+pub use open::{OpenError, Options, look_at_directory};
 pub use sqlite::SqliteStore;

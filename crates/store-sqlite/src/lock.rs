@@ -101,6 +101,21 @@ impl Lock {
     }
 }
 
+/// The server that has a directory, if one does. A look never keeps a start waiting for long: it lets go at once.
+pub fn holder(dir: &Path) -> io::Result<Option<Holder>> {
+    let path = path(dir);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(named(error, &path)),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(None),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Some(read(&file))),
+        Err(errno) => Err(named(errno.into(), &path)),
+    }
+}
+
 fn path(dir: &Path) -> PathBuf {
     dir.join("lock")
 }

@@ -146,6 +146,19 @@ pub(crate) fn story(
     up_to(query.query(params![sid, from, to, turn.0, kind])?, bytes)
 }
 
+pub(crate) fn stories(
+    db: &Connection,
+    session: SessionId,
+    kind: &str,
+    bytes: usize,
+) -> Result<Vec<StoredFact>, SqliteError> {
+    let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
+    let mut query = db.prepare_cached(&format!(
+        "SELECT {FACT} WHERE f.sid = ?1 AND f.rule = 0 AND f.kind = ?2 ORDER BY f.number DESC"
+    ))?;
+    up_to(query.query(params![sid, kind])?, bytes)
+}
+
 fn first_of(db: &Connection, sid: Sid, turn: Turn) -> Result<Option<i64>, SqliteError> {
     let mut query = db.prepare_cached("SELECT min(first) FROM messages WHERE sid = ?1 AND turn = ?2")?;
     Ok(query.query_row(params![sid, turn.0], |row| row.get(0))?)

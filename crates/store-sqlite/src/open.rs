@@ -185,6 +185,16 @@ pub(crate) fn holder(node: &NodeRow) -> Holder {
     }
 }
 
+/// Looks whether a start could take the directory, if it is there: the same looks, and nothing is changed.
+pub fn look_at_directory(dir: &Path) -> Result<(), OpenError> {
+    match fs::metadata(dir) {
+        Ok(found) => refuse_exposed(dir, &found)?,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(why.into()),
+    }
+    refuse_network(dir)
+}
+
 /// Makes the directory if there is none, readable by nobody else. One that others can read is closed, or refused.
 pub(crate) fn make_private(dir: &Path) -> Result<(), OpenError> {
     let found = match fs::metadata(dir) {
@@ -194,10 +204,23 @@ pub(crate) fn make_private(dir: &Path) -> Result<(), OpenError> {
         }
         Err(why) => return Err(why.into()),
     };
+    refuse_exposed(dir, &found)?;
     if found.mode() & OTHERS == 0 {
         return Ok(());
     }
+    let why = "the system does not let us close it";
+    fs::set_permissions(dir, Permissions::from_mode(0o700))
+        .map_err(|_| OpenError::Exposed { dir: dir.to_owned(), why })?;
+    tracing::warn!(dir = %dir.display(), "other users could read the data directory: it is closed to them now (mode 0700)");
+    Ok(())
+}
+
+/// Refuses a directory that others can read and that is not ours to close.
+fn refuse_exposed(dir: &Path, found: &fs::Metadata) -> Result<(), OpenError> {
     let exposed = |why| OpenError::Exposed { dir: dir.to_owned(), why };
+    if found.mode() & OTHERS == 0 {
+        return Ok(());
+    }
     // Whoever owns it could open it again at any time, even if we are root and can close it now.
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(exposed("it belongs to another user, who could open it again"));
@@ -205,9 +228,6 @@ pub(crate) fn make_private(dir: &Path) -> Result<(), OpenError> {
     if !is_ours(dir)? {
         return Err(exposed("it holds other things, which are not ours to close"));
     }
-    fs::set_permissions(dir, Permissions::from_mode(0o700))
-        .map_err(|_| exposed("the system does not let us close it"))?;
-    tracing::warn!(dir = %dir.display(), "other users could read the data directory: it is closed to them now (mode 0700)");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql
 use crate::files::plan_once;
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
 use crate::migrations::migrate;
+use crate::names;
 use crate::offers;
 use crate::people::{self, somebody_sql};
 use crate::projection::FIRST_SEAT;
@@ -32,6 +33,7 @@ fn statements() -> Vec<(String, &'static str)> {
         (owned_sql("s.archived = 0 AND s.ended IS NULL"), "sessions_open"),
         (owned_sql("s.archived = 0 AND s.ended IS NOT NULL"), "sessions_ended"),
         (owned_sql("s.archived = 1"), "sessions_archived"),
+        (names::TITLED_OWNED.into(), "sessions_titled"),
         (facts_sql(), "facts_number"),
         (RULE_FACTS.into(), "facts_rule"),
         (queue_sql(), "messages_queue"),
@@ -51,6 +53,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (way_in::BY_ID.into(), "sqlite_autoindex_sessions_1"),
         (way_in::BOUND.into(), "bindings_open"),
         (way_in::BOUND_BEFORE.into(), "bindings_past"),
+        (way_in::SCOPE_NOW.into(), "sqlite_autoindex_sessions_1"),
+        (way_in::UNBOUND.into(), "bindings_open"),
+        (way_in::NO_PAST.into(), "bindings_past"),
         (way_in::OF_MESSAGE.into(), "sqlite_autoindex_messages_1"),
         (way_in::OF_APPROVAL.into(), "sqlite_autoindex_approvals_1"),
         (way_in::CREDENTIAL.into(), "PRIMARY KEY"),

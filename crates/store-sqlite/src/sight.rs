@@ -6,10 +6,12 @@
 
 use crate::columns::{Bits, Columns, Id, grantee};
 use crate::error::SqliteError;
-use crate::tx::Sid;
+use crate::tx::{Pid, Sid};
 use crate::view::{self, read_all};
 use crate::way_in::{BOUND, BOUND_BEFORE, space};
-use kernel::{ApprovalId, Found, Grant, Grantee, MessageId, Named, PersonId, Record, SessionId, To};
+use kernel::{
+    ApprovalId, Found, Grant, Grantee, MessageId, Named, PersonId, Previous, Record, SessionId, To,
+};
 use rusqlite::{Connection, params};
 use store::{ApprovalRow, Finding, ReceiptRow, Seer, SessionRow, Thing, Whereabouts, record};
 
@@ -123,24 +125,46 @@ pub(crate) fn find(
     whose: Option<PersonId>,
     to: &To,
 ) -> Result<Finding, SqliteError> {
-    let session = match to {
-        To::Session(session) => *session,
-        To::Conversation(address) => {
+    match to {
+        To::Session(session) => Ok(finding(self::session(db, by, *session)?, None)),
+        To::Conversation(address) | To::NewIn(address) => {
             let params = params![by.org.stored(), address.to_string(), space(db, by.org, whose)?];
             let look = |sql| read_all(db, sql, params, |row| Columns(row).id::<SessionId>(1));
             // Both, also if the first has found something.
             let (now, before) = (look(BOUND)?.pop(), look(BOUND_BEFORE)?.pop());
-            now.or(before).unwrap_or(NOTHING)
+            let seen = |session: Option<SessionId>| self::session(db, by, session.unwrap_or(NOTHING));
+            let (seen_now, seen_before) = (seen(now)?, seen(before)?);
+            let previous =
+                seen_before.as_ref().map(|(_, row)| Previous { session: row.session, ended: row.ended });
+            // What goes on elsewhere is not what this conversation had until it ended.
+            let ended = seen_before.filter(|(_, row)| now.is_none() && row.ended.is_some());
+            Ok(finding(seen_now.or(ended), previous))
         }
-        To::New => return Ok(Finding { found: Found::Nothing, record: None }),
-    };
-    Ok(match self::session(db, by, session)? {
+        To::New => Ok(finding(None, None)),
+    }
+}
+
+fn finding(seen: Option<(Record, SessionRow)>, before: Option<Previous>) -> Finding {
+    match seen {
         Some((record, row)) => {
-            let found = row.ended.map_or(Found::Open(session), |why| Found::Ended(session, why));
-            Finding { found, record: Some(record) }
+            let found = row.ended.map_or(Found::Open(row.session), |why| Found::Ended(row.session, why));
+            Finding { found, record: Some(record), before }
         }
-        None => Finding { found: Found::Nothing, record: None },
-    })
+        None => Finding { found: Found::Nothing, record: None, before },
+    }
+}
+
+/// The session that a conversation had before, if they may see it.
+pub(crate) fn previous(
+    db: &Connection,
+    by: &Seer,
+    address: &str,
+    whose: Pid,
+) -> Result<Option<Previous>, SqliteError> {
+    let params = params![by.org.stored(), address, whose];
+    let before = read_all(db, BOUND_BEFORE, params, |row| Columns(row).id::<SessionId>(1))?.pop();
+    let seen = session(db, by, before.unwrap_or(NOTHING))?;
+    Ok(seen.map(|(_, row)| Previous { session: row.session, ended: row.ended }))
 }
 
 /// The sessions that answer to an id, and who brought them here under it.

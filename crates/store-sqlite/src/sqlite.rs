@@ -6,7 +6,8 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
-    append, audit, log, offers, outbox, people, rules, sight, timer, tokens, tx::SqliteTx, view, way_in,
+    append, audit, log, names, offers, outbox, people, rules, sight, timer, tokens, tx::SqliteTx, view,
+    way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -172,6 +173,9 @@ impl Views for SqliteStore {
     fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
         self.ask_reader(move |db| view::sessions(db, &query))
     }
+    fn sessions_named(&self, by: Seer, name: TypedName, limit: usize) -> Reply<'_, Vec<SessionRow>> {
+        self.ask_reader(move |db| names::sessions_named(db, &by, &name, limit))
+    }
     fn facts(
         &self,
         session: SessionId,
@@ -189,6 +193,9 @@ impl Views for SqliteStore {
         bytes: usize,
     ) -> Reply<'_, Vec<StoredFact>> {
         self.ask_reader(move |db| log::story(db, session, turn, &kind, bytes))
+    }
+    fn stories(&self, session: SessionId, kind: String, bytes: usize) -> Reply<'_, Vec<StoredFact>> {
+        self.ask_reader(move |db| log::stories(db, session, &kind, bytes))
     }
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.ask_reader(move |db| view::receipt(db, message))

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use store::plan::CredentialRow;
-use store::{AuditRow, AuditSubject, NodeRow, Trail, WORDS_ROW_BYTES, record};
+use store::{AuditRow, AuditSubject, NodeRow, TitleBy, Trail, WORDS_ROW_BYTES, record};
 
 /// A person's small number in the file.
 pub(crate) type Pid = i64;
@@ -342,9 +342,28 @@ impl SqliteTx {
         Ok(body)
     }
 
-    /// Forgets words, and says how much room they took.
-    pub(crate) fn forget_words(&self, body: Option<i64>) -> Result<i64, SqliteError> {
+    /// Gives a session a title, or takes it away. `of` is the body whose words it is.
+    pub(crate) fn put_title(
+        &self,
+        sid: Sid,
+        title: Option<&str>,
+        by: Option<TitleBy>,
+        of: Option<i64>,
+    ) -> Result<(), SqliteError> {
+        self.run(
+            "UPDATE sessions SET title = ?2, title_by = ?3, title_of = ?4 WHERE sid = ?1",
+            params![sid, title, by.map(record::title_by_word), of],
+        )
+        .map(drop)
+    }
+
+    /// Forgets words of a session, and says how much room they took. A title that is of these words goes with them.
+    pub(crate) fn forget_words(&self, sid: Sid, body: Option<i64>) -> Result<i64, SqliteError> {
         let Some(body) = body else { return Ok(0) };
+        self.run(
+            "UPDATE sessions SET title = NULL, title_by = NULL, title_of = NULL WHERE sid = ?1 AND title_of = ?2",
+            params![sid, body],
+        )?;
         let mut query =
             self.db.prepare_cached("DELETE FROM bodies WHERE body = ?1 RETURNING length(words)")?;
         let bytes: Option<i64> = query.query_row([body], |row| row.get(0)).optional()?;

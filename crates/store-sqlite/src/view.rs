@@ -15,14 +15,15 @@ use kernel::{
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Head, Import, QueuedRow, ReceiptRow, ReceiptState, Seer,
-    SessionRow, SessionsQuery, Which, WorktreeRow, record,
+    ApprovalRow, ApprovalState, BindingRow, Head, Import, QueuedRow, ReceiptRow, ReceiptState, SEARCHED_MAX,
+    Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
 /// The columns of a session's row, in the order in which `session_row` reads them.
 const SESSION: &str =
     "s.id, p.org, p.person, s.title, s.scope, s.ended, s.archived, s.awake, s.pending, s.number,
-    s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid, s.imported, s.imported_from";
+    s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid, s.imported, s.imported_from,
+    s.title_by";
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
     let row = Columns(row);
@@ -31,6 +32,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
         org: row.id(1)?,
         owner: row.id(2)?,
         title: row.text_maybe(3)?.map(str::to_owned),
+        title_by: row.word_maybe(19, record::title_by_parse)?,
         scope: record::decode_scope(row.bytes(4)?)?,
         epoch: row.epoch(12)?,
         origin: row.origin(13)?,
@@ -124,16 +126,16 @@ pub(crate) fn record_of(db: &Connection, session: SessionId) -> Result<Record, S
 }
 
 /// For whom a list is made, as the statements want it.
-struct Sight {
+pub(crate) struct Sight {
     /// None if they own nothing.
-    owner: Option<Pid>,
-    org: Bits,
+    pub(crate) owner: Option<Pid>,
+    pub(crate) org: Bits,
     /// Them, their groups, and everybody in the org.
-    given: Vec<(i64, Bits)>,
+    pub(crate) given: Vec<(i64, Bits)>,
 }
 
 impl Sight {
-    fn of(db: &Connection, by: &Seer) -> Result<Self, SqliteError> {
+    pub(crate) fn of(db: &Connection, by: &Seer) -> Result<Self, SqliteError> {
         let groups = by.groups.iter().map(|group| Grantee::Group(*group));
         let given = [Grantee::Person(by.person), Grantee::Org].into_iter().chain(groups);
         let owner = who(db, by.org, by.person)?.map(|who| who.pid);
@@ -141,7 +143,7 @@ impl Sight {
     }
 
     /// The id that nobody has, for whoever owns nothing.
-    fn not_owner(&self) -> Pid {
+    pub(crate) fn not_owner(&self) -> Pid {
         self.owner.unwrap_or(-1)
     }
 }
@@ -161,7 +163,9 @@ pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<Ses
     let place = |row: &SessionRow| std::cmp::Reverse((row.touched_at, row.session));
     if let Some(session) = query.by.bound {
         let later = |row: &SessionRow| {
-            shows(query.which, row) && query.after.is_none_or(|after| place(row) > std::cmp::Reverse(after))
+            shows(query.which, row)
+                && query.filter.shows(row)
+                && query.after.is_none_or(|after| place(row) > std::cmp::Reverse(after))
         };
         return Ok(bound(db, &query.by, session)?.filter(later).into_iter().take(query.limit).collect());
     }
@@ -207,7 +211,7 @@ fn owned(
 ) -> Result<Vec<SessionRow>, SqliteError> {
     let Some(owner) = sight.owner else { return Ok(Vec::new()) };
     let (at, id) = before(query.after);
-    read_sessions(db, &owned_sql(list), params![owner, at, id, rows(query.limit)])
+    read_sessions(db, &owned_sql(list), params![owner, at, id, rows(looked_at(query))], query)
 }
 
 pub(crate) fn granted_sql(list: &str) -> String {
@@ -228,8 +232,8 @@ fn granted(
     let (at, id) = before(query.after);
     let mut page = Vec::new();
     for (kind, grantee) in &sight.given {
-        let row = params![kind, grantee, sight.org, sight.not_owner(), at, id, rows(query.limit)];
-        page.extend(read_sessions(db, &granted_sql(list), row)?);
+        let row = params![kind, grantee, sight.org, sight.not_owner(), at, id, rows(looked_at(query))];
+        page.extend(read_sessions(db, &granted_sql(list), row, query)?);
     }
     Ok(page)
 }
@@ -239,12 +243,27 @@ fn before(after: Option<(Moment, SessionId)>) -> (i64, [u8; 16]) {
     after.map_or((i64::MAX, [0xff; 16]), |(at, session)| (int(at.0), session.stored()))
 }
 
-fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionRow>, SqliteError> {
-    let mut query = db.prepare_cached(sql)?;
-    let mut rows = query.query(params)?;
+/// The most rows of a list that are looked at for a page.
+fn looked_at(query: &SessionsQuery) -> usize {
+    if query.filter.is_empty() { query.limit } else { SEARCHED_MAX }
+}
+
+fn read_sessions(
+    db: &Connection,
+    sql: &str,
+    params: &[&dyn ToSql],
+    query: &SessionsQuery,
+) -> Result<Vec<SessionRow>, SqliteError> {
+    let mut statement = db.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
     let mut page = Vec::new();
-    while let Some(row) = rows.next()? {
-        page.push(session_row(row)?);
+    while page.len() < query.limit
+        && let Some(row) = rows.next()?
+    {
+        let row = session_row(row)?;
+        if query.filter.shows(&row) {
+            page.push(row);
+        }
     }
     Ok(page)
 }
@@ -375,15 +394,15 @@ fn running_first(receipt: &ReceiptRow) -> (bool, Option<Number>) {
 }
 
 pub(crate) const BINDINGS_OWNED: &str =
-    "SELECT b.address, s.id, b.since FROM bindings b JOIN sessions s ON s.sid = b.sid
+    "SELECT b.address, s.id, b.since, b.whose FROM bindings b JOIN sessions s ON s.sid = b.sid
      WHERE b.owner = ?1 AND b.until IS NULL AND b.address > ?2 AND b.whose IN (0, ?1) ORDER BY b.address LIMIT ?3";
-pub(crate) const BINDINGS_GRANTED: &str = "SELECT b.address, s.id, b.since
+pub(crate) const BINDINGS_GRANTED: &str = "SELECT b.address, s.id, b.since, b.whose
      FROM grants g CROSS JOIN bindings b ON b.sid = g.sid CROSS JOIN sessions s ON s.sid = b.sid
         CROSS JOIN persons p ON p.pid = s.owner
      WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND b.until IS NULL AND b.address > ?5
         AND b.whose IN (0, ?4)
      ORDER BY b.address LIMIT ?6";
-pub(crate) const BINDINGS_BOUND: &str = "SELECT b.address, s.id, b.since
+pub(crate) const BINDINGS_BOUND: &str = "SELECT b.address, s.id, b.since, b.whose
      FROM sessions s CROSS JOIN bindings b ON b.sid = s.sid
      WHERE s.id = ?1 AND b.until IS NULL AND b.address > ?2 AND b.whose IN (0, ?4) ORDER BY b.address LIMIT ?3";
 
@@ -397,14 +416,19 @@ pub(crate) fn bindings(
     let after = after.map(Address::to_string).unwrap_or_default();
     let read = |row: &Row<'_>| {
         let columns = Columns(row);
-        Ok(BindingRow { address: columns.address(0)?, session: columns.id(1)?, since: columns.moment(2)? })
+        let (session, since) = (columns.id(1)?, columns.moment(2)?);
+        Ok((BindingRow { address: columns.address(0)?, session, since, before: None }, columns.int(3)?))
+    };
+    let with_past = |(row, whose): (BindingRow, Pid)| {
+        let before = sight::previous(db, by, &row.address.to_string(), whose)?;
+        Ok(BindingRow { before, ..row })
     };
     let sight = Sight::of(db, by)?;
     if let Some(session) = by.bound {
         return match bound(db, by, session)? {
             Some(_) => {
                 let row = params![session.stored(), after, rows(limit), sight.not_owner()];
-                read_all(db, BINDINGS_BOUND, row, read)
+                read_all(db, BINDINGS_BOUND, row, read)?.into_iter().map(with_past).collect()
             }
             None => Ok(Vec::new()),
         };
@@ -417,10 +441,10 @@ pub(crate) fn bindings(
         let row = params![kind, grantee, sight.org, sight.not_owner(), after, rows(limit)];
         page.extend(read_all(db, BINDINGS_GRANTED, row, read)?);
     }
-    page.sort_by_cached_key(|binding: &BindingRow| binding.address.to_string());
+    page.sort_by_cached_key(|(binding, _): &(BindingRow, Pid)| binding.address.to_string());
     page.dedup();
     page.truncate(limit);
-    Ok(page)
+    page.into_iter().map(with_past).collect()
 }
 
 pub(crate) fn read_all<T>(

@@ -13,8 +13,8 @@ use crate::tokens;
 use crate::tx::{PersonRef, Pid, Sid, SqliteTx, who};
 use crate::view;
 use kernel::{
-    Address, ApprovalTerms, DoorAddress, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal,
-    Record, Request, Scheme, SessionId, Subject, To, address_space,
+    Address, ApprovalTerms, DoorAddress, Grantee, MessageId, Moment, OrgId, PersonId, Principal, Record,
+    Request, Scheme, Scope, SessionId, Subject, To, address_space,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::plan::{
@@ -23,7 +23,7 @@ use store::plan::{
 };
 use store::{
     Accepted, AuditEntry, AuditRow, Create, HashForm, InboxItem, Key, KeyAnswer, NewMessage, NewRequest,
-    OrgSettings, Past, Rebind, SettleByHand, record, words_bytes,
+    OrgSettings, Past, Rebind, SettleByHand, TitleBy, record, words_bytes,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -38,7 +38,8 @@ pub(crate) const CLEAR_KEYS: &str = "DELETE FROM keys WHERE (by, verb, key) IN
 macro_rules! seen {
     ($from:literal) => {
         concat!(
-            "SELECT s.sid, s.id, p.org, p.person, s.revision, s.ended, s.epoch, s.pending, s.scope, p.words_bytes FROM ",
+            "SELECT s.sid, s.id, p.org, p.person, s.revision, s.ended, s.epoch, s.pending, s.scope, p.words_bytes,
+                s.title IS NOT NULL FROM ",
             $from
         )
     };
@@ -57,6 +58,15 @@ pub(crate) const BOUND_BEFORE: &str = seen!(
     "bindings b JOIN sessions s ON s.sid = b.sid JOIN persons p ON p.pid = s.owner
      WHERE b.org = ?1 AND b.address = ?2 AND b.whose = ?3 AND b.until IS NOT NULL ORDER BY b.bid DESC LIMIT 1"
 );
+pub(crate) const SCOPE_NOW: &str = "SELECT scope FROM sessions WHERE id = ?1";
+const BIND: &str =
+    "INSERT INTO bindings (org, address, sid, owner, since, whose) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+/// The binding that a conversation has is its past from here on.
+pub(crate) const UNBOUND: &str =
+    "UPDATE bindings SET until = ?4 WHERE org = ?1 AND address = ?2 AND whose = ?3 AND until IS NULL";
+/// A session that a conversation comes back to is not in its past, too: so the past has no more rows than there are sessions.
+pub(crate) const NO_PAST: &str =
+    "DELETE FROM bindings WHERE org = ?1 AND address = ?2 AND whose = ?3 AND until IS NOT NULL AND sid = ?4";
 pub(crate) const OF_MESSAGE: &str =
     "SELECT s.id, p.person, NULL FROM messages m JOIN sessions s ON s.sid = m.sid
     JOIN persons p ON p.pid = m.by WHERE m.id = ?1";
@@ -102,18 +112,23 @@ impl WriteTx for SqliteTx {
         };
         let found = match &new.to {
             To::Session(session) => self.read_session(*session)?,
-            To::Conversation(address) => match self.bound(by, address, new.schemes)? {
+            To::Conversation(address) | To::NewIn(address) => match self.bound(by, address, new.schemes)? {
                 Some(bound) => Some(bound),
                 None => {
                     let whose = self.space_of(by, address, new.schemes)?;
                     let row = params![by.org.stored(), address.to_string(), whose];
-                    self.seen_session(BOUND_BEFORE, row)?
+                    // What goes on elsewhere is not what this conversation had until it ended.
+                    self.seen_session(BOUND_BEFORE, row)?.filter(|before| before.ended.is_some())
                 }
             },
             To::New => None,
         };
+        let scope = match &found {
+            Some(found) if SaySeen::needs_scope(found, new) => self.scope_of(found.record.session)?,
+            Some(_) | None => None,
+        };
         let room = if new.fresh.is_some() { Some(self.room(by)?) } else { None };
-        Ok(SaySeen { asker: self.read_asker(by)?, key, before, found, room })
+        Ok(SaySeen { asker: self.read_asker(by)?, key, before, found, scope, room })
     }
 
     fn read_make(&mut self, by: &Principal, new: &Create) -> Result<MakeSeen, SqliteError> {
@@ -217,7 +232,15 @@ impl SqliteTx {
         };
         let ended = row.word_maybe(5, record::end_parse)?;
         let (epoch, pending, words_bytes) = (row.epoch(6)?, row.small(7)?, row.count(9)?);
-        Ok((sid, SessionSeen { record, ended, epoch, pending, words_bytes }))
+        let has_title = row.flag(10)?;
+        Ok((sid, SessionSeen { record, ended, epoch, has_title, pending, words_bytes }))
+    }
+
+    fn scope_of(&self, session: SessionId) -> Result<Option<Scope>, SqliteError> {
+        let mut query = self.db().prepare_cached(SCOPE_NOW)?;
+        let mut rows = query.query([session.stored()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some(record::decode_scope(Columns(row).bytes(0)?)?))
     }
 
     fn room(&mut self, by: &Principal) -> Result<RoomSeen, SqliteError> {
@@ -351,21 +374,16 @@ impl SqliteTx {
             Write::Bind { org, address, whose, session, owner, at } => {
                 let (sid, owner) = (self.sid(session)?, self.person(org, owner)?.pid);
                 let whose = space(self.db(), org, whose)?;
-                self.run(
-                    "INSERT INTO bindings (org, address, sid, owner, since, whose) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![org.stored(), address.to_string(), sid, owner, int(at.0), whose],
-                )
-                .map(drop)
+                self.run(BIND, params![org.stored(), address.to_string(), sid, owner, int(at.0), whose])
+                    .map(drop)
             }
             Write::Rebind { org, address, whose, session, owner, at } => {
                 let (sid, owner) = (self.sid(session)?, self.person(org, owner)?.pid);
                 let whose = space(self.db(), org, whose)?;
-                self.run(
-                    "UPDATE bindings SET sid = ?3, owner = ?4, since = ?5
-                     WHERE org = ?1 AND address = ?2 AND whose = ?6 AND until IS NULL",
-                    params![org.stored(), address.to_string(), sid, owner, int(at.0), whose],
-                )
-                .map(drop)
+                let (org, address) = (org.stored(), address.to_string());
+                self.run(UNBOUND, params![org, address, whose, int(at.0)])?;
+                self.run(NO_PAST, params![org, address, whose, sid])?;
+                self.run(BIND, params![org, address, sid, owner, int(at.0), whose]).map(drop)
             }
             Write::Message(new) => self.put_message(*new),
             Write::Request(new) => self.put_request(*new),
@@ -374,11 +392,13 @@ impl SqliteTx {
             Write::Title { session, title, archived } => {
                 let sid = self.sid(session)?;
                 self.run(
-                    "UPDATE sessions SET title = coalesce(?2, title), archived = coalesce(?3, archived)
-                     WHERE sid = ?1",
-                    params![sid, title, archived],
-                )
-                .map(drop)
+                    "UPDATE sessions SET archived = coalesce(?2, archived) WHERE sid = ?1",
+                    params![sid, archived],
+                )?;
+                let Some(title) = title else { return Ok(()) };
+                let title = Some(title).filter(|title| !title.is_empty());
+                let by = title.is_some().then_some(TitleBy::Person);
+                self.put_title(sid, title.as_deref(), by, None)
             }
             Write::Outgoing(row) => outbox::write(self, &row),
             Write::NoOutgoing { outgoing } => outbox::remove(self, outgoing),
@@ -402,8 +422,8 @@ impl SqliteTx {
         let (encoded, enter) = (record::encode_scope(&scope), enter.as_ref().map(record::encode_worktree));
         self.run(
             "INSERT INTO sessions (id, owner, revision, title, scope, made_at, touched_at, archived, awake, pending,
-                                   number, term, in_worktree, origin, origin_turn, enter)
-             VALUES (?1, ?2, 1, ?3, ?4, ?5, ?5, 0, 0, ?6, 0, 0, ?7, ?8, ?9, ?10)",
+                                   number, term, in_worktree, origin, origin_turn, enter, title_by)
+             VALUES (?1, ?2, 1, ?3, ?4, ?5, ?5, 0, 0, ?6, 0, 0, ?7, ?8, ?9, ?10, ?11)",
             params![
                 session.stored(),
                 who.pid,
@@ -415,6 +435,7 @@ impl SqliteTx {
                 origin.map(|origin| origin.session.stored()),
                 origin.map(|origin| origin.turn.0),
                 enter.as_deref().map(Json),
+                title.as_ref().map(|_| record::title_by_word(TitleBy::Person)),
             ],
         )?;
         let sid = self.db().last_insert_rowid();
@@ -434,7 +455,7 @@ impl SqliteTx {
     }
 
     fn put_message(&mut self, new: MessageWrite) -> Result<(), SqliteError> {
-        let MessageWrite { accepted, org, by, words, delivery, under, unattended, reply } = new;
+        let MessageWrite { accepted, org, by, words, opening, delivery, under, unattended, reply } = new;
         let Accepted { message, session, created, previous, if_new_ignored, at } = accepted;
         let (sid, who) = (self.sid(session)?, self.person(org, by)?);
         self.run(
@@ -446,6 +467,9 @@ impl SqliteTx {
         let item = InboxItem::Say { message, by, delivery, under };
         let seat = UNSEEN_SEAT + put_into_inbox(self, session, at, &item)?;
         let body = self.keep_words(&words)?;
+        if let Some(opening) = opening {
+            self.put_title(sid, Some(&opening), Some(TitleBy::Words), Some(body))?;
+        }
         self.run(
             "INSERT INTO messages (id, sid, by, body, reply, created, previous, previous_why, if_new_ignored,
                                    accepted_at, state, pending, revision, seat, changed_at, delivery, under, unattended)
@@ -457,8 +481,8 @@ impl SqliteTx {
                 body,
                 reply.as_ref().map(Address::to_string),
                 created,
-                previous.map(|(session, _)| session.stored()),
-                previous.map(|(_, why): (SessionId, EndWhy)| record::end_word(why)),
+                previous.map(|previous| previous.session.stored()),
+                previous.and_then(|previous| previous.ended).map(record::end_word),
                 if_new_ignored,
                 int(at.0),
                 seat,
@@ -471,7 +495,7 @@ impl SqliteTx {
     }
 
     fn put_request(&mut self, new: RequestWrite) -> Result<(), SqliteError> {
-        let RequestWrite { id, session, at, by, request, resolved, words } = new;
+        let RequestWrite { id, session, at, by, request, resolved, words, opening } = new;
         let sid = self.sid(session)?;
         let (message, body) = match (&request, &words) {
             (Request::Edit { message, .. }, Some(words)) => {
@@ -481,8 +505,8 @@ impl SqliteTx {
             _ => (None, None),
         };
         self.run(
-            "INSERT INTO requests (id, sid, message, body) VALUES (?1, ?2, ?3, ?4)",
-            params![id.stored(), sid, message, body],
+            "INSERT INTO requests (id, sid, message, body, opening) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![id.stored(), sid, message, body, opening.filter(|_| body.is_some())],
         )?;
         put_into_inbox(self, session, at, &InboxItem::Request { id, by, request, resolved }).map(drop)
     }

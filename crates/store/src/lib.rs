@@ -21,6 +21,7 @@ pub mod project;
 mod rebuild;
 pub mod record;
 mod rows;
+mod search;
 mod way_in;
 mod wrap;
 
@@ -37,5 +38,6 @@ pub use plan::{KeyAnswer, Plan, WriteTx};
 pub use ports::*;
 pub use rebuild::{ApprovalStanding, Projection, Standing, rebuild};
 pub use rows::*;
+pub use search::*;
 pub use way_in::*;
 pub use wrap::{Call, Sort, Wrapped};

@@ -14,6 +14,7 @@ use crate::outcome::WriteOutcome;
 use crate::people::*;
 use crate::plan::KeyAnswer;
 use crate::rows::*;
+use crate::search::*;
 use crate::way_in::*;
 use crate::wrap::{Call, Sort, Wrapped, ports};
 use bytes::Bytes;
@@ -131,11 +132,18 @@ ports! {
         /// A page of the sessions that this person may see, the ones with the newest activity first.
         Read fn sessions(query: SessionsQuery) -> Vec<SessionRow>;
 
+        /// The sessions that go by this name among those that this person may see, also ended ones, the ones with the newest
+        /// activity first.
+        Read fn sessions_named(by: Seer, name: TypedName, limit: usize) -> Vec<SessionRow>;
+
         /// A page of a session's facts after a number: at most `limit`, and at most about `bytes` but at least one.
         Read fn facts(session: SessionId, after: Number, limit: usize, bytes: usize) -> Vec<StoredFact>;
 
         /// The story facts of one turn of one kind (its words, say), in order.
         Read fn story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
+
+        /// The story facts of one kind in all turns of a session, the newest first: at most about `bytes` of them, but at least one.
+        Read fn stories(session: SessionId, kind: String, bytes: usize) -> Vec<StoredFact>;
 
         /// The receipt of a message, with the access record of its session, whoever may see it.
         Read fn receipt(message: MessageId) -> Option<(Record, ReceiptRow)>;

@@ -1,6 +1,7 @@
 //! Rows that are read back from a store: for lists, receipts, facts.
 
 use crate::project::HANDED_OVER;
+use crate::search::SessionFilter;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroundPath, GroupId,
@@ -63,7 +64,7 @@ pub struct ReceiptRow {
     pub last: Option<Number>,
     pub reply: Option<Address>,
     pub created: bool,
-    pub previous: Option<(SessionId, EndWhy)>,
+    pub previous: Option<kernel::Previous>,
     pub if_new_ignored: bool,
     /// Nobody sits in front of it: its sender said so.
     pub unattended: bool,
@@ -79,6 +80,8 @@ pub struct SessionRow {
     pub org: OrgId,
     pub owner: PersonId,
     pub title: Option<String>,
+    /// The one who gave it its title, if it has one.
+    pub title_by: Option<TitleBy>,
     /// Where and how it acts now.
     pub scope: Scope,
     pub epoch: Epoch,
@@ -97,6 +100,17 @@ pub struct SessionRow {
     pub made_at: Moment,
     /// When something was last said in it, by a person or (at the end of a turn) by the agent.
     pub touched_at: Moment,
+}
+
+/// The one who gave a session its title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TitleBy {
+    /// A person. It is theirs to change, and nobody else does.
+    Person,
+    /// Its agent.
+    Agent,
+    /// Nobody: these are the first words that were said in it.
+    Words,
 }
 
 /// The origin of a session elsewhere, as the file says that it was made from.
@@ -134,6 +148,7 @@ impl WorktreeRow {
 pub struct SessionsQuery {
     pub by: Seer,
     pub which: Which,
+    pub filter: SessionFilter,
     /// Continue after this row of the page before.
     pub after: Option<(Moment, SessionId)>,
     pub limit: usize,
@@ -179,6 +194,8 @@ pub struct BindingRow {
     pub address: Address,
     pub session: SessionId,
     pub since: Moment,
+    /// The session that it was bound to before, if whoever asks may see that.
+    pub before: Option<kernel::Previous>,
 }
 
 /// A question of an agent.
@@ -328,4 +345,6 @@ pub struct Finding {
     pub found: kernel::Found,
     /// The record by which it is judged who may touch it.
     pub record: Option<kernel::Record>,
+    /// The session that the conversation had before, if it is one and they may see that.
+    pub before: Option<kernel::Previous>,
 }

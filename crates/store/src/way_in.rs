@@ -6,7 +6,7 @@ use crate::rows::Import;
 use bytes::Bytes;
 use kernel::{
     Address, Delivery, Denied, EndWhy, Epoch, Grantee, GroundPath, MessageId, Moment, NewWorktree, Origin,
-    Principal, Refusal, Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
+    Previous, Principal, Refusal, Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
 };
 use std::net::IpAddr;
 
@@ -19,10 +19,16 @@ pub struct NewMessage {
     pub to: To,
     /// The session that is made for it if there is none; none as long as nobody has looked at its directory and agent.
     pub fresh: Option<Box<NewSession>>,
+    /// The session whose agent, model and mode `fresh` has because nobody said otherwise: what the conversation had until it ended.
+    pub like: Option<SessionId>,
+    /// The agent and model that its sender takes a session that is there to have.
+    pub expected: Option<Expected>,
     /// Its sender named an agent or a directory for a new session.
     pub asks_for_new: bool,
     /// Its parts, encoded once; opaque here.
     pub words: Bytes,
+    /// The title that they are for a session that has none.
+    pub opening: Option<String>,
     /// The way it is to reach a session whose turn is under way.
     pub delivery: Delivery,
     /// The epoch of the scope that its sender saw, if they said so.
@@ -41,6 +47,32 @@ pub struct NewMessage {
     pub words_bytes_max: u64,
     /// The address schemes of the door that it came through: it uses, binds and answers to no other.
     pub schemes: &'static [Scheme],
+}
+
+/// The agent and model that a sender takes a session to have. None is whatever it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The agent.
+    pub agent: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+impl Expected {
+    /// True if a session that acts like this is what they take it to be.
+    pub(crate) fn fits(&self, scope: &Scope) -> bool {
+        let agent_fits = self.agent.as_ref().is_none_or(|agent| *agent == scope.agent);
+        agent_fits && (self.model.is_none() || self.model == scope.model)
+    }
+}
+
+/// The session that a conversation had until it ended, and how it acted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Predecessor {
+    /// The session.
+    pub session: SessionId,
+    /// Its last scope.
+    pub scope: Scope,
 }
 
 /// A session to be made.
@@ -177,7 +209,7 @@ pub struct Accepted {
     /// True if the session was made for it.
     pub created: bool,
     /// The session the conversation had before.
-    pub previous: Option<(SessionId, EndWhy)>,
+    pub previous: Option<Previous>,
     /// The sender named an agent or a directory, and a session was there already.
     pub if_new_ignored: bool,
     /// When.
@@ -195,6 +227,8 @@ pub struct NewRequest {
     pub resolved: Resolved,
     /// The words of an edit; opaque here.
     pub words: Option<Bytes>,
+    /// The title that they are for a session whose title is of the words they replace.
+    pub opening: Option<String>,
     /// The most room that the words in one person's sessions may take.
     pub words_bytes_max: u64,
     /// The same key gets the same answer.
@@ -280,7 +314,7 @@ pub struct Rebind {
 pub struct Retitle {
     /// The session.
     pub session: SessionId,
-    /// Another title, if any.
+    /// Another title, if any; an empty one takes it away.
     pub title: Option<String>,
     /// Archived or not, if anything.
     pub archived: Option<bool>,
@@ -303,6 +337,8 @@ pub enum Rejection {
     Ended { session: SessionId, why: EndWhy },
     /// The wish belongs to a scope that has not been.
     OtherScope,
+    /// The session that is there has another agent or model than its sender takes it to have.
+    OtherAgent { session: SessionId, agent: String, model: Option<String> },
     /// Too many messages of the session are unfinished.
     QueueFull { limit: u32 },
     /// The person has too many open sessions.
@@ -318,8 +354,8 @@ pub enum Rejection {
     /// It has gone on in the meantime.
     TooLate,
     /// Its session would be a new one: look at directory and agent, and come again with it. `by` is there if the
-    /// principal has changed since the caller looked.
-    WouldBeNew { by: Option<Box<Principal>> },
+    /// principal has changed since the caller looked. Unless its sender says otherwise, it acts as the `like` one did.
+    WouldBeNew { by: Option<Box<Principal>>, like: Option<Box<Predecessor>> },
     /// The thing that was done under the key is not there any more.
     Gone,
 }
@@ -350,6 +386,7 @@ impl Rejection {
             Self::NotYoursToAnswer { .. } => "not_yours_to_answer",
             Self::Ended { .. } => "session_ended",
             Self::OtherScope => "other_scope",
+            Self::OtherAgent { .. } => "other_agent",
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyOpen { .. } => "too_many_open_sessions",
             Self::OrgTooManyOpen { .. } => "too_many_org_sessions",

@@ -26,11 +26,17 @@ pub enum RealAgent {
     OpenCode,
     ClaudeAgentAcp,
     Goose,
+    Gemini,
+    Qwen,
+    Kimi,
+    CodexAcp,
 }
 
 impl RealAgent {
-    /// All of them.
+    /// Those that are told every story.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::OpenCode, Self::ClaudeAgentAcp, Self::Goose];
+    /// Those that are told only the stories of the whole product that they are named in.
+    pub const JOINED: [Self; 4] = [Self::Gemini, Self::Qwen, Self::Kimi, Self::CodexAcp];
 
     /// Its title, for people.
     pub fn name(self) -> &'static str {
@@ -40,6 +46,10 @@ impl RealAgent {
             Self::OpenCode => "opencode",
             Self::ClaudeAgentAcp => "claude-agent-acp",
             Self::Goose => "goose",
+            Self::Gemini => "gemini",
+            Self::Qwen => "qwen",
+            Self::Kimi => "kimi",
+            Self::CodexAcp => "codex-acp",
         }
     }
 
@@ -109,14 +119,15 @@ impl AgentFixture {
     /// The arguments without which it does not speak ACP; none for those that do not.
     pub fn args(&self) -> Vec<String> {
         match self.agent {
-            RealAgent::Goose => vec!["acp".to_owned()],
+            RealAgent::Goose | RealAgent::Kimi => vec!["acp".to_owned()],
+            RealAgent::Gemini | RealAgent::Qwen => vec!["--acp".to_owned()],
             _ => Vec::new(),
         }
     }
 
     /// Its environment: the stub model, no telemetry, no updates, few retries. Without `HOME` and `PATH`.
     pub fn env(&self) -> Vec<(String, String)> {
-        let url = self.model.url();
+        let (url, url_v1) = (self.model.url(), self.model.url_v1());
         let pairs: &[(&str, &str)] = match self.agent {
             RealAgent::Claude | RealAgent::ClaudeAgentAcp => &[
                 ("ANTHROPIC_API_KEY", KEY),
@@ -128,6 +139,13 @@ impl AgentFixture {
                 ("CLAUDE_CODE_MAX_RETRIES", "1"),
             ],
             RealAgent::Codex => &[("STUB_KEY", KEY)],
+            // It wants a key although its settings name a server of their own.
+            RealAgent::CodexAcp => &[("STUB_KEY", KEY), ("OPENAI_API_KEY", KEY)],
+            RealAgent::Gemini => &[("GEMINI_API_KEY", KEY), ("GOOGLE_GEMINI_BASE_URL", &url)],
+            RealAgent::Qwen => {
+                &[("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", &url_v1), ("OPENAI_MODEL", MODEL)]
+            }
+            RealAgent::Kimi => &[],
             RealAgent::OpenCode => &[
                 ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
                 ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
@@ -200,7 +218,10 @@ impl AgentFixture {
         let file = format!("{native}.jsonl");
         let (below, beginning, end) = match self.agent {
             RealAgent::Claude | RealAgent::ClaudeAgentAcp => (".claude/projects", native, file.as_str()),
-            RealAgent::Codex => (".codex/sessions", "rollout-", file.as_str()),
+            RealAgent::Codex | RealAgent::CodexAcp => (".codex/sessions", "rollout-", file.as_str()),
+            RealAgent::Gemini => (".gemini/tmp", "session-", ".jsonl"),
+            RealAgent::Qwen => (".qwen/projects", native, file.as_str()),
+            RealAgent::Kimi => (".kimi-code", native, ""),
             RealAgent::OpenCode => (".local/share/opencode", "opencode.db", ""),
             RealAgent::Goose => (".local/share/goose/sessions", "sessions.db", ""),
         };
@@ -216,7 +237,14 @@ impl AgentFixture {
 
     fn write_settings(&self) {
         match self.agent {
-            RealAgent::Codex => self.write(".codex/config.toml", &codex_settings(&self.model.url_v1())),
+            RealAgent::Codex | RealAgent::CodexAcp => {
+                self.write(".codex/config.toml", &codex_settings(&self.model.url_v1()));
+            }
+            RealAgent::Gemini => self.write(".gemini/settings.json", GEMINI_SETTINGS),
+            RealAgent::Qwen => self.write(".qwen/settings.json", QWEN_SETTINGS),
+            RealAgent::Kimi => {
+                self.write(".kimi-code/config.toml", &kimi_settings(&self.model.url_v1()));
+            }
             RealAgent::OpenCode => {
                 self.write(".config/opencode/opencode.json", &opencode_settings(&self.model.url_v1()));
             }
@@ -261,6 +289,36 @@ unbounded_connection_retries = false
 
 /// A slash command of goose's: it has none of its own.
 const GOOSE_RECIPE: &str = "version: 1.0.0\ntitle: Greet\ndescription: Says hello\nprompt: hello\n";
+
+/// A model by its name: without one it asks another model which to take.
+const GEMINI_SETTINGS: &str = r#"{
+  "security": {"auth": {"selectedType": "gemini-api-key"}},
+  "privacy": {"usageStatisticsEnabled": false},
+  "general": {"maxAttempts": 2},
+  "model": {"name": "gemini-2.5-pro"}
+}"#;
+
+const QWEN_SETTINGS: &str = r#"{
+  "security": {"auth": {"selectedType": "openai"}},
+  "privacy": {"usageStatisticsEnabled": false}
+}"#;
+
+fn kimi_settings(url_v1: &str) -> String {
+    format!(
+        r#"default_model = "{MODEL}"
+
+[providers.stub]
+type = "openai"
+base_url = "{url_v1}"
+api_key = "{KEY}"
+
+[models."{MODEL}"]
+provider = "stub"
+model = "{MODEL}"
+max_context_size = 200000
+"#
+    )
+}
 
 fn goose_settings(recipe: &str) -> String {
     format!("slash_commands:\n  - command: greet\n    recipe_path: {recipe}\n")
@@ -322,7 +380,7 @@ mod tests {
 
     #[test]
     fn every_agent_is_told_of_the_stub() {
-        for agent in RealAgent::ALL {
+        for agent in RealAgent::ALL.into_iter().chain(RealAgent::JOINED) {
             let stage = AgentFixture::new(agent);
             let mut told = format!("{:?}", stage.env());
             walk(&stage.home(), &mut |path| told += &fs::read_to_string(path).unwrap());

@@ -1,7 +1,7 @@
 //! For tests only: the real binary as a test sees it from outside.
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
-//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
+//! (follow it), `terminal` (somebody at a terminal), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
 //! `port` (an address that stays its own), `poor_kernel` (one that lacks what walls are made of), `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
 //! much of one as signing in takes), `provider` (a real identity provider) and `chat` (a chat service that is none).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
@@ -20,6 +20,7 @@ mod poor_kernel;
 mod port;
 mod provider;
 mod sse;
+mod terminal;
 
 pub use agent_fixture::{AgentFixture, RealAgent};
 pub use agent_log::{AgentLogLine, agent_log};
@@ -34,6 +35,7 @@ pub use poor_kernel::{lose_namespaces_of_processes, lose_walls};
 pub use port::Port;
 pub use provider::Provider;
 pub use sse::{EventStream, StreamEvent};
+pub use terminal::{Terminal, TerminalSize};
 
 use std::time::{Duration, Instant};
 

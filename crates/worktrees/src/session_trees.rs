@@ -366,7 +366,8 @@ impl GitTrees {
         &self,
         session: SessionId,
         directory: GroundPath,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> Result<Option<TreeChanges>, TreesError> {
         let held = self.directories.hold(&directory)?;
         let directory = held.path_behind_wall();
@@ -374,8 +375,8 @@ impl GitTrees {
             return Ok(None);
         }
         self.git.take_over(directory, session).await.map_err(tree_error)?;
-        let find = async |side| self.git.find_recent(directory, &side_of(session, turn, side)).await;
-        let sides = tokio::try_join!(find(SnapshotMoment::Before), find(SnapshotMoment::After))
+        let find = async |turn, side| self.git.find_recent(directory, &side_of(session, turn, side)).await;
+        let sides = tokio::try_join!(find(first, SnapshotMoment::Before), find(last, SnapshotMoment::After))
             .map_err(tree_error)?;
         let (Some(before), Some(after)) = sides else { return Ok(None) };
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
@@ -700,7 +701,7 @@ mod tests {
         let after = trees.remember_after(session, directory.clone(), Turn(1), None).await;
         assert_eq!(after, Ok(true));
         assert_eq!(before().await, Ok(true), "late, and no trouble");
-        let changes = trees.changes(session, directory.clone(), Turn(1)).await.unwrap().unwrap();
+        let changes = trees.changes(session, directory.clone(), Turn(1), Turn(1)).await.unwrap().unwrap();
         assert_eq!(changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
     }
 

@@ -21,6 +21,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
     let examples = [
         ("homing-testkit", "load"),
         ("homing-testkit", "clock-agent"),
+        ("homing-testkit", "kept"),
         ("homing-server", "bare"),
         ("homing-drivers", "start"),
         ("homing-drivers", "stop"),

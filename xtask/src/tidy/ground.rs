@@ -32,6 +32,7 @@ const READERS: &[(&str, &str)] = &[
     ("crates/engine/src/people/", "the name of a root or of a rule's directory, which is a person's choice"),
     ("crates/engine/src/snapshot_room.rs", "the log of what has gone"),
     ("crates/engine/src/story.rs", "the story of a question"),
+    ("crates/engine/src/wait.rs", "the reason for a wait, on the wire"),
     ("crates/engine/src/worktrees.rs", "the stored answer to a merge"),
     ("crates/kernel/src/due.rs", "the name of a claim"),
     ("crates/server/src/grants.rs", "the wire"),

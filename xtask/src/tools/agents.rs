@@ -22,17 +22,26 @@ pub(crate) struct Agents {
     /// A launcher: the program itself is a script for the Node beside it.
     pub(crate) claude_agent_acp: PathBuf,
     pub(crate) goose: PathBuf,
+    /// Launchers, too.
+    pub(crate) gemini: PathBuf,
+    pub(crate) qwen: PathBuf,
+    pub(crate) kimi: PathBuf,
+    pub(crate) codex_acp: PathBuf,
 }
 
 impl Agents {
     /// The variables that tell tests where the agents are.
-    pub(crate) fn variables(&self) -> [(&'static str, &Path); 5] {
+    pub(crate) fn variables(&self) -> [(&'static str, &Path); 9] {
         [
             ("HOMING_TEST_CODEX", &self.codex),
             ("HOMING_TEST_CLAUDE", &self.claude),
             ("HOMING_TEST_OPENCODE", &self.opencode),
             ("HOMING_TEST_CLAUDE_AGENT_ACP", &self.claude_agent_acp),
             ("HOMING_TEST_GOOSE", &self.goose),
+            ("HOMING_TEST_GEMINI", &self.gemini),
+            ("HOMING_TEST_QWEN", &self.qwen),
+            ("HOMING_TEST_KIMI", &self.kimi),
+            ("HOMING_TEST_CODEX_ACP", &self.codex_acp),
         ]
     }
 }
@@ -46,7 +55,7 @@ impl fmt::Display for Agents {
     }
 }
 
-/// Fetches the agents that are not there yet, 1.8 GB in all, and says where they are.
+/// Fetches the agents that are not there yet, 3.4 GB in all, and says where they are.
 pub(crate) fn agents() -> Result<Agents> {
     let platform = Platform::here()?;
     let name = platform.name;
@@ -71,16 +80,37 @@ pub(crate) fn agents() -> Result<Agents> {
         script: None,
         says: "1.18.33",
     };
-    let claude_agent_acp = NpmTool {
-        name: "claude-agent-acp",
+    // Scripts for a Node that need not be the machine's.
+    let script = |name: &'static str, package: &str, version: &str, script: &'static str, says| NpmTool {
+        name,
         packages: vec![
-            Package::new("@agentclientprotocol/claude-agent-acp", "0.99.1"),
-            Package::new(format!("node-{name}"), "22.23.3"),
+            Package::new(package, version),
+            Package::new(format!("node-{}", platform.name), "22.23.3"),
         ],
-        program: format!("node-{name}/bin/node"),
-        script: Some("@agentclientprotocol/claude-agent-acp/dist/index.js"),
-        says: "0.99.1",
+        program: format!("node-{}/bin/node", platform.name),
+        script: Some(script),
+        says,
     };
+    let claude_agent_acp = script(
+        "claude-agent-acp",
+        "@agentclientprotocol/claude-agent-acp",
+        "0.99.1",
+        "@agentclientprotocol/claude-agent-acp/dist/index.js",
+        "0.99.1",
+    );
+    let gemini =
+        script("gemini", "@google/gemini-cli", "0.61.0", "@google/gemini-cli/bundle/gemini.js", "0.61.0");
+    let qwen =
+        script("qwen", "@qwen-code/qwen-code", "0.24.4", "@qwen-code/qwen-code/cli-entry.js", "0.24.4");
+    let kimi =
+        script("kimi", "@moonshot-ai/kimi-code", "2.1.0", "@moonshot-ai/kimi-code/dist/main.mjs", "2.1.0");
+    let codex_acp = script(
+        "codex-acp",
+        "@agentclientprotocol/codex-acp",
+        "2.6.0",
+        "@agentclientprotocol/codex-acp/dist/index.js",
+        "@agentclientprotocol/codex-acp 2.6.0",
+    );
     // The package and the program inside it do not count alike.
     let goose = NpmTool {
         name: "goose",
@@ -96,6 +126,10 @@ pub(crate) fn agents() -> Result<Agents> {
         opencode: opencode.get(&cache)?,
         claude_agent_acp: claude_agent_acp.get(&cache)?,
         goose: goose.get(&cache)?,
+        gemini: gemini.get(&cache)?,
+        qwen: qwen.get(&cache)?,
+        kimi: kimi.get(&cache)?,
+        codex_acp: codex_acp.get(&cache)?,
     };
     write_down(&cache, "agents.env", &agents.to_string())?;
     Ok(agents)

@@ -87,8 +87,15 @@ fn kinds(said: &[AgentEvent]) -> Vec<String> {
         let words = format!("{event:?}");
         words.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default().to_owned()
     };
+    // A title is told when the agent has thought of one, in whichever turn that is.
     let is_told = |event: &&AgentEvent| {
-        !matches!(event, AgentEvent::About(_) | AgentEvent::Native(_) | AgentEvent::Notice { .. })
+        !matches!(
+            event,
+            AgentEvent::About(_)
+                | AgentEvent::Native(_)
+                | AgentEvent::Notice { .. }
+                | AgentEvent::Titled { .. }
+        )
     };
     let mut kinds: Vec<String> = said.iter().filter(is_told).map(name).collect();
     kinds.dedup();

@@ -161,7 +161,13 @@ impl Client {
 
     /// The changes of a turn.
     pub async fn changes(&self, session: &str, turn: u32) -> Result<Changes, ClientError> {
-        self.get(&format!("/api/v1/sessions/{session}/changes"), &ChangesQuery { turn }).await
+        self.get(&format!("/api/v1/sessions/{session}/changes"), &DiffQuery { turn, since: None }).await
+    }
+
+    /// The changes from before one turn to after another.
+    pub async fn changes_since(&self, session: &str, since: u32, turn: u32) -> Result<Changes, ClientError> {
+        let query = DiffQuery { turn, since: Some(since) };
+        self.get(&format!("/api/v1/sessions/{session}/changes"), &query).await
     }
 
     /// The readiness of a session.
@@ -350,6 +356,11 @@ impl Client {
     /// Every running copy of Homing.
     pub async fn nodes(&self) -> Result<Page<Node>, ClientError> {
         self.get("/api/v1/nodes", &NoQuery {}).await
+    }
+
+    /// The program that answers, and what it sees. For the person whose machine it is.
+    pub async fn running_program(&self) -> Result<RunningProgram, ClientError> {
+        self.get("/api/v1/program", &NoQuery {}).await
     }
 
     /// Open questions, oldest first.

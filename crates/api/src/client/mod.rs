@@ -29,6 +29,8 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// The longest time for connecting.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// The silence of a connection after which the other side is probed, and the time that it has to answer. The system counts seconds.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// The longest time for a request; above the longest wait for a receipt.
 const REQUEST_MAX: Duration = Duration::from_secs(90);
 /// The longest answer that we read.
@@ -123,6 +125,10 @@ impl Client {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_MAX)
             .tcp_nodelay(true)
+            // A machine that is gone says no word of it; whoever follows is to know within two seconds.
+            .tcp_keepalive(PROBE_EVERY)
+            .tcp_keepalive_interval(PROBE_EVERY)
+            .tcp_keepalive_retries(1)
             .tls_backend_preconfigured(tls)
             // A local server is asked directly, whatever the environment says about proxies.
             .no_proxy()

@@ -124,9 +124,6 @@ impl Acp {
         let found = loop {
             match running.next().await {
                 AgentEvent::About(about) => version = about.version,
-                AgentEvent::Ready { .. } if version.is_empty() => {
-                    break Presence::Here { version: "unknown".to_owned() };
-                }
                 AgentEvent::Ready { .. } => break Presence::Here { version },
                 AgentEvent::Failed(trouble) => break missing(trouble),
                 AgentEvent::Died { detail, .. } => break Presence::Missing { what: detail },

@@ -25,6 +25,9 @@ use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 const QUESTIONS_MAX: usize = 100;
 /// The most pages of an agent's list of conversations that are read in search of one.
 const PAGES_MAX: u32 = 50;
+/// The words for people where a conversation is not gone on with in a new process, because the agent would lose it.
+const BEGUN_ANEW: &str =
+    "this agent loses a conversation that it goes on with in a new process, so it begins a new one";
 /// The longest word for why a turn ended.
 const REASON_BYTES_MAX: usize = 100;
 
@@ -123,7 +126,7 @@ impl AcpProtocol {
             }
             RequestPurpose::Mode => {
                 self.story.choices.read(result);
-                self.set_model(out);
+                self.has_mode(out);
             }
             RequestPurpose::Model => {
                 self.story.choices.read(result);
@@ -197,6 +200,7 @@ impl AcpProtocol {
             Resume::Resume => "session/resume",
             Resume::Auto if has_resume => "session/resume",
             Resume::Load => "session/load",
+            Resume::Never => return self.fail(Trouble::new(Failure::Gone, BEGUN_ANEW), out),
             Resume::Auto if self.can["loadSession"] == true => "session/load",
             Resume::Auto => {
                 let trouble =
@@ -242,8 +246,7 @@ impl AcpProtocol {
     fn set_mode(&mut self, out: &mut ProtocolOutput) {
         let is_bypass = |mode: &String| self.behaviour.bypass_modes.contains(mode);
         let setting = &self.story.choices.mode;
-        let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.mode.clone());
-        let mode = match wanted {
+        let mode = match self.chosen_mode() {
             Some(mode) if is_bypass(&mode) && !self.wanted.bypasses => {
                 let trouble = format!(
                     "in mode {mode:?} this agent acts without asking, which its configuration does not allow"
@@ -254,8 +257,10 @@ impl AcpProtocol {
             None if self.wanted.bypasses => {
                 self.behaviour.bypass_modes.iter().find(|mode| setting.has(mode)).cloned()
             }
-            None if is_bypass(&setting.current) => Some(self.behaviour.asking_mode.clone()),
-            None => None,
+            // It has no modes; then it asks as the protocol says.
+            None if setting.all.is_empty() => None,
+            None if setting.has(&self.behaviour.asking_mode) => Some(self.behaviour.asking_mode.clone()),
+            None => return self.fail(self.unproven(), out),
         };
         let asked = mode.map_or(Ok(None), |mode| setting.choose("mode", &mode, &self.session));
         match asked {
@@ -268,6 +273,32 @@ impl AcpProtocol {
             Ok(None) => self.set_model(out),
             Err(trouble) => self.fail(trouble, out),
         }
+    }
+
+    /// The mode that a turn begins in: that of the session, or else the one in which the agent came up.
+    fn chosen_mode(&self) -> Option<String> {
+        let named = self.wanted.launch.as_ref().and_then(|launch| launch.mode.clone());
+        named.or_else(|| Some(self.story.chosen_mode.clone()).filter(|mode| !mode.is_empty()))
+    }
+
+    /// It was told to ask, and may have said that it does something else.
+    fn has_mode(&mut self, out: &mut ProtocolOutput) {
+        let named = self.wanted.launch.as_ref().is_some_and(|launch| launch.mode.is_some());
+        let asks = self.story.choices.mode.current == self.behaviour.asking_mode;
+        if asks || named || self.wanted.bypasses {
+            self.set_model(out)
+        } else {
+            self.fail(self.unproven(), out)
+        }
+    }
+
+    /// The refusal where nothing shows that the agent asks.
+    fn unproven(&self) -> Trouble {
+        let mode = &self.story.choices.mode.current;
+        Trouble::refused(format!(
+            "in mode {mode:?} this agent acts without asking, as far as anybody knows, which its configuration does not allow; \
+             set `bypass = true` for it, or `quirks.asking_mode` to the mode in which it asks"
+        ))
     }
 
     fn set_model(&mut self, out: &mut ProtocolOutput) {
@@ -323,6 +354,7 @@ impl AcpProtocol {
 
     fn be_ready(&mut self, out: &mut ProtocolOutput) {
         self.stage = ConnectionStage::Idle;
+        self.story.chosen_mode.clone_from(&self.story.choices.mode.current);
         self.story.tell_about(out);
         out.event(AgentEvent::Ready { native: Some(self.native()) });
     }
@@ -454,7 +486,7 @@ impl AcpProtocol {
         if !is_ours || !is_turn || self.questions.len() >= QUESTIONS_MAX || key.len() > NATIVE_BYTES_MAX {
             return wire::answer(out, &id, &cancelled());
         }
-        let (tool, detail) = self.story.asked_about(&params["toolCall"], out);
+        let (tool, kind, detail) = self.story.asked_about(&params["toolCall"], out);
         let options = params["options"].as_array().map_or(&[][..], Vec::as_slice);
         let option =
             |it: &Value| Some((it["kind"].as_str()?.to_owned(), it["optionId"].as_str()?.to_owned()));
@@ -463,7 +495,7 @@ impl AcpProtocol {
             return wire::answer(out, &question.id, &question.outcome(&["allow_once", "allow_always"]));
         }
         self.questions.insert(key.clone(), question);
-        out.event(AgentEvent::Asked { question: key, tool, detail, form: Form::Permission });
+        out.event(AgentEvent::Asked { question: key, tool, kind, detail, form: Form::Permission });
     }
 
     fn notified(&mut self, method: &str, params: &Value, out: &mut ProtocolOutput) {
@@ -498,6 +530,10 @@ impl AcpProtocol {
 
 impl AgentProtocol for AcpProtocol {
     fn open(&mut self, out: &mut ProtocolOutput) {
+        let goes_on = self.wanted.launch.as_ref().is_some_and(|launch| launch.native.is_some());
+        if goes_on && self.behaviour.resume == Resume::Never {
+            return self.fail(Trouble::new(Failure::Gone, BEGUN_ANEW), out);
+        }
         let params = json!({
             "protocolVersion": wire::VERSION,
             "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
@@ -571,7 +607,13 @@ impl AgentProtocol for AcpProtocol {
 
     fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         self.wanted.launch = Some(launch.clone());
-        self.be_ready(out);
+        let chosen = self.chosen_mode();
+        if chosen.is_none_or(|mode| mode == self.story.choices.mode.current) {
+            return self.be_ready(out);
+        }
+        // The turn before has left the mode, by a plan that was approved or by itself.
+        self.stage = ConnectionStage::Opening;
+        self.set_mode(out);
     }
 
     fn settles_within(&self) -> Duration {

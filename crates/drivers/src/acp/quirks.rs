@@ -54,7 +54,7 @@ pub struct Quirks {
     pub cancelled_as: Option<Vec<String>>,
     /// True if a turn goes on when a question is answered with `cancelled` and nothing else is said.
     pub goes_on_when_cancelled: Option<bool>,
-    /// The mode in which it asks, if it may come up in one of `bypass_modes`.
+    /// The mode in which it asks. Where it has modes it is put into this one, and is refused where it does not say so.
     pub asking_mode: Option<String>,
     /// The modes in which it never asks. Only where the configuration lets it.
     pub bypass_modes: Option<Vec<String>>,
@@ -64,6 +64,8 @@ pub struct Quirks {
     pub usage: Option<UsageFigures>,
     /// The way its memory follows to another directory.
     pub memory: Option<Memory>,
+    /// True if it loses its own conversations: what it no longer knows is told again in a new one.
+    pub forgets: Option<bool>,
     /// Where the id of a conversation means one conversation only.
     pub ids: Option<Ids>,
     /// True if the directory that it lists for a conversation is the one it works in.
@@ -122,6 +124,8 @@ pub enum Resume {
     Resume,
     /// `session/load`, which repeats the history.
     Load,
+    /// Not at all: it would lose it. It is begun anew, and told again what was said.
+    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -238,6 +242,7 @@ pub(crate) struct Behaviour {
     pub(crate) tool_name: String,
     pub(crate) usage: UsageFigures,
     pub(crate) memory: Memory,
+    pub(crate) forgets: bool,
     pub(crate) ids: Ids,
     pub(crate) lists_where_it_is: bool,
     pub(crate) abilities: Vec<Ability>,
@@ -271,6 +276,7 @@ impl Behaviour {
             tool_name: first!(tool_name),
             usage: first!(usage),
             memory: first!(memory),
+            forgets: first!(forgets),
             ids: first!(ids),
             lists_where_it_is: first!(lists_where_it_is),
             abilities: first!(abilities),
@@ -311,6 +317,7 @@ impl Behaviour {
             models: can(Ability::Models),
             modes: can(Ability::Modes),
             images: can(Ability::Images),
+            forgets: self.forgets,
             memory: match self.memory {
                 Memory::Resume => MemoryMove::Resume,
                 Memory::Carry => MemoryMove::Carry,
@@ -373,6 +380,16 @@ mod tests {
             ("kimi", ErrorPhase::Prompt, -32600, "busy", json!({"code": "turn.agent_busy"}), Busy),
             ("kimi", ErrorPhase::Open, -32602, "Unknown sessionId: x", Value::Null, Unknown),
             ("qwen", ErrorPhase::Prompt, -32603, "401 wrong key", Value::Null, Auth),
+            ("goose", ErrorPhase::Prompt, -32603, "Internal error", json!("Missing provider"), Auth),
+            (
+                "goose",
+                ErrorPhase::Prompt,
+                -32603,
+                "Internal error",
+                json!("Configuration value not found: GOOSE_MODEL"),
+                Auth,
+            ),
+            ("gemini", ErrorPhase::Open, -32000, "Gemini API key is missing", Value::Null, Auth),
             ("qwen", ErrorPhase::Prompt, -32603, "room 401 is closed", Value::Null, Transient),
             (
                 "opencode",

@@ -15,10 +15,15 @@ use serde_json::Value;
 
 use super::choices::{Choices, choices};
 use super::quirks::{Behaviour, Meaning, UsageFigures};
+use crate::plans::{other_mode, plan_in};
 use crate::running_agent::ProtocolOutput;
 
 /// The longest name of a tool.
 const NAME_BYTES_MAX: usize = 256;
+/// The name of a tool of which the agent says neither name nor kind; ACP's word for it.
+const OTHER_TOOL: &str = "other";
+/// Where agents put the name of a tool, beside the place that their entry names.
+const TOOL_NAMES: [&str; 3] = ["/_meta/toolName", "/_meta/claudeCode/toolName", "/name"];
 /// The longest step of a plan.
 const STEP_BYTES_MAX: usize = 1_024;
 /// The longest path of a file. The system has none that are longer.
@@ -32,9 +37,13 @@ const FILES_MAX: usize = 100;
 pub(super) struct TurnStory {
     behaviour: Arc<Behaviour>,
     pub(super) choices: Choices,
+    /// The mode in which turns begin.
+    pub(super) chosen_mode: String,
     about: About,
     /// The last description of the agent.
     told: About,
+    /// Its last title for the conversation.
+    title: String,
     tools: BTreeMap<String, Tool>,
     window: Option<(u64, u64)>,
     /// In millionths of a dollar, since the process came up.
@@ -71,8 +80,10 @@ impl TurnStory {
         Self {
             behaviour,
             choices: Choices::default(),
+            chosen_mode: String::new(),
             about: About::default(),
             told: About::default(),
+            title: String::new(),
             tools: BTreeMap::new(),
             window: None,
             cost_micros: None,
@@ -108,19 +119,33 @@ impl TurnStory {
                 self.about.commands = choices(listed.iter(), "name");
             }
             "current_mode_update" => {
-                self.choices.mode.current =
-                    bounded(update["currentModeId"].as_str().unwrap_or_default(), NATIVE_BYTES_MAX);
+                let now = bounded(update["currentModeId"].as_str().unwrap_or_default(), NATIVE_BYTES_MAX);
+                if is_turn && now != self.choices.mode.current {
+                    out.event(other_mode(&now, &self.chosen_mode));
+                }
+                self.choices.mode.current = now;
             }
             "config_option_update" => self.choices.read(update),
             "usage_update" => return self.figures(update, is_turn, out),
-            // Its own title for the conversation, and what we have said ourselves.
-            "session_info_update" | "user_message_chunk" => return,
+            "session_info_update" => return self.name_it(update, is_turn, out),
+            // What we have said ourselves.
+            "user_message_chunk" => return,
             _ if is_turn => return self.tell(update, out),
             _ => return,
         }
         // Before it is ready, all of it is told at once.
         if self.told != About::default() && self.about() != self.told {
             self.tell_about(out);
+        }
+    }
+
+    /// Its own title for the conversation; told when it is another one.
+    fn name_it(&mut self, update: &Value, is_turn: bool, out: &mut ProtocolOutput) {
+        let title =
+            update["title"].as_str().map(|title| bounded(title, DETAIL_BYTES_MAX)).unwrap_or_default();
+        if is_turn && !title.is_empty() && title != self.title {
+            self.title.clone_from(&title);
+            out.event(AgentEvent::Titled { title });
         }
     }
 
@@ -165,18 +190,29 @@ impl TurnStory {
         }
     }
 
-    /// A call of a tool that a question is about. Answers its name and what it is given.
-    pub(super) fn asked_about(&mut self, call: &Value, out: &mut ProtocolOutput) -> (String, String) {
+    /// A call of a tool that a question is about. Answers its name, its kind and what it is given. Rules compare the name, so it
+    /// is never the title, which has the command or the file in it: where the agent names no tool, its kind stands for it.
+    pub(super) fn asked_about(&mut self, call: &Value, out: &mut ProtocolOutput) -> (String, String, String) {
         let (name, title) = (self.name_of(call), call["title"].as_str().unwrap_or_default());
-        let input = input_of(call).unwrap_or_else(|| bounded(title, DETAIL_BYTES_MAX));
+        // A plan is read before somebody says yes to it, so it is shown as it was written.
+        let shown = || output_of(call).filter(|_| call["kind"] == "switch_mode");
+        let plan = plan_in(&call["rawInput"]).or_else(shown);
+        let input = plan.or_else(|| input_of(call)).unwrap_or_else(|| bounded(title, DETAIL_BYTES_MAX));
         if call["toolCallId"].is_string() {
             self.tool(call, out);
         }
         let known = call["toolCallId"].as_str().and_then(|id| self.tools.get(id));
-        match known {
-            Some(tool) => (tool.name().to_owned(), if input.is_empty() { tool.input.clone() } else { input }),
-            None => (name.unwrap_or_else(|| "a tool".to_owned()), input),
-        }
+        let (known_name, kind, known_input) = match known {
+            Some(tool) => (tool.name.clone(), tool.kind.clone(), tool.input.clone()),
+            None => (
+                String::new(),
+                bounded(call["kind"].as_str().unwrap_or_default(), NAME_BYTES_MAX),
+                String::new(),
+            ),
+        };
+        let named = [name.unwrap_or_default(), known_name, kind.clone(), OTHER_TOOL.to_owned()];
+        let tool = named.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        (tool, kind, if input.is_empty() { known_input } else { input })
     }
 
     fn tool(&mut self, update: &Value, out: &mut ProtocolOutput) {
@@ -207,8 +243,8 @@ impl TurnStory {
     }
 
     fn name_of(&self, update: &Value) -> Option<String> {
-        let named = [update.pointer(&self.behaviour.tool_name), update.get("name")];
-        let name = named.into_iter().flatten().find_map(Value::as_str)?;
+        let places = [self.behaviour.tool_name.as_str()].into_iter().chain(TOOL_NAMES);
+        let name = places.filter_map(|place| update.pointer(place)).find_map(Value::as_str)?;
         Some(bounded(name, NAME_BYTES_MAX))
     }
 

@@ -140,8 +140,18 @@ impl Agent for Claude {
             steer: true,
             // Claude can do it, and nobody can ask for it through the port.
             images: false,
+            forgets: false,
             memory: MemoryMove::Resume,
         }
+    }
+
+    /// Its list has short names only; a model's full name is sent to the model server as it stands.
+    fn takes_model(&self, model: &str, listed: &[Choice]) -> bool {
+        let short = model.split('[').next().unwrap_or(model);
+        let is_full = short.contains(['-', '.', '/', ':', '@']);
+        is_full
+            || listed.is_empty()
+            || listed.iter().any(|choice| choice.name == model || choice.name == short)
     }
 
     fn look(&self) -> Reply<'_, Presence> {

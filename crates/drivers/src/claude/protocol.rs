@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::content::{Content, other};
 use super::trouble;
 use super::usage::Costs;
+use crate::plans::{other_mode, plan_in};
 use crate::running_agent::{AgentProtocol, ProtocolOutput};
 use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
@@ -41,6 +42,8 @@ const ANY_MODEL: [&str; 3] = ["default", "best", "opusplan"];
 /// Lines that say only that something goes on. Nothing in them is for people, and some come many times a second.
 const CHATTER: [&str; 5] =
     ["keep_alive", "tool_progress", "tool_use_summary", "prompt_suggestion", "transcript_mirror"];
+/// Background tasks that are named in a notice.
+const TASKS_SHOWN: usize = 10;
 /// The same, of type `system`: steps of tasks and hooks whose outcome is told otherwise, and states of its own screen.
 const SYSTEM_CHATTER: [&str; 12] = [
     "hook_progress",
@@ -118,7 +121,7 @@ struct Turn {
 #[derive(Default)]
 struct IdleState {
     /// Tasks that go on in the background. Each would make it begin a turn of its own.
-    tasks: usize,
+    tasks: Vec<String>,
     /// The mode it was started in, and whether it has left that.
     mode: Option<String>,
     has_other_mode: bool,
@@ -190,10 +193,26 @@ impl ClaudeProtocol {
             commands.into_iter().flatten().filter_map(described).take(CHOICES_MAX).collect();
         self.about.version = name(&said["claude_code_version"]);
         self.heard_mode(&said["current_permission_mode"]);
+        if let Some(trouble) = self.acts_unasked() {
+            return out.event(AgentEvent::Failed(trouble));
+        }
         match &self.launch.model {
             Some(_) => request(SETTINGS, "get_settings", out),
             None => self.be_ready(out),
         }
+    }
+
+    /// The refusal where it says that it came up in a mode that it may not have: settings of its own may name one.
+    fn acts_unasked(&self) -> Option<Trouble> {
+        let mode = &self.about.mode;
+        let asks = super::MODES.iter().any(|(name, asks, _)| name == mode && *asks);
+        let may = mode.is_empty() || asks || self.about.modes.iter().any(|it| it.name == *mode);
+        (!may).then(|| {
+            Trouble::refused(format!(
+                "claude came up in the mode {mode}, in which it acts without asking, and this agent is not set up for that; set \
+                 `bypass = true` for it, or take that mode out of claude's own settings (permissions.defaultMode)"
+            ))
+        })
     }
 
     /// Notes the model it is going to use. Versions that do not say so beforehand say it when a turn begins.
@@ -265,8 +284,17 @@ impl ClaudeProtocol {
         };
         match said["subtype"].as_str().unwrap_or_default() {
             "init" => self.init(said, out),
-            "status" => self.heard_mode(&said["permissionMode"]),
-            "background_tasks_changed" => self.rest.tasks = said["tasks"].as_array().map_or(0, Vec::len),
+            "status" => {
+                let before = self.about.mode.clone();
+                self.heard_mode(&said["permissionMode"]);
+                if !before.is_empty() && before != self.about.mode {
+                    out.event(other_mode(&self.about.mode, self.rest.mode.as_deref().unwrap_or_default()));
+                }
+            }
+            "background_tasks_changed" => {
+                let tasks = said["tasks"].as_array().map_or(&[][..], Vec::as_slice);
+                self.rest.tasks = tasks.iter().map(|task| name(&task["description"])).collect();
+            }
             "api_retry" => notice(retry(said), out),
             "compact_boundary" => {
                 notice(
@@ -311,7 +339,9 @@ impl ClaudeProtocol {
         out.event(AgentEvent::Asked {
             question: id.to_owned(),
             tool: name(tool),
-            detail: bounded(&input.to_string(), DETAIL_BYTES_MAX),
+            kind: String::new(),
+            // A person reads it before they say yes.
+            detail: plan_in(input).unwrap_or_else(|| bounded(&input.to_string(), DETAIL_BYTES_MAX)),
             form: Form::Permission,
         });
     }
@@ -452,12 +482,35 @@ impl ClaudeProtocol {
             out.event(AgentEvent::Withdrawn { question });
         }
         self.surveys.withdraw_all(out);
+        if trouble.is_none() {
+            self.tell_tasks(out);
+        }
         let turn = std::mem::replace(&mut self.phase, Phase::Waiting);
         match trouble {
             Some(_) if matches!(turn, Phase::Working(Turn { is_interrupted: true, .. })) => out.interrupted(),
             Some(trouble) => out.event(AgentEvent::Failed(trouble)),
             None => out.event(AgentEvent::Finished { native: Some(self.native()), reason }),
         }
+    }
+}
+
+impl ClaudeProtocol {
+    /// Names what it has left running: that is ended with the turn, and with the process.
+    fn tell_tasks(&self, out: &mut ProtocolOutput) {
+        let IdleState { tasks, .. } = &self.rest;
+        if tasks.is_empty() {
+            return;
+        }
+        let shown: Vec<&str> = tasks.iter().take(TASKS_SHOWN).map(String::as_str).collect();
+        let more = match tasks.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = format!(
+            "the turn is over, and what claude had left running in the background is ended with it: {}{more}",
+            shown.join("; ")
+        );
+        out.event(AgentEvent::Notice { text: bounded(&text, DETAIL_BYTES_MAX) });
     }
 }
 
@@ -555,8 +608,8 @@ impl AgentProtocol for ClaudeProtocol {
     }
 
     fn may_be_kept(&self) -> bool {
-        let IdleState { tasks, has_other_mode, is_restless, .. } = self.rest;
-        matches!(self.phase, Phase::Waiting) && tasks == 0 && !has_other_mode && !is_restless
+        let IdleState { tasks, has_other_mode, is_restless, .. } = &self.rest;
+        matches!(self.phase, Phase::Waiting) && tasks.is_empty() && !has_other_mode && !is_restless
     }
 
     fn knock(&mut self, out: &mut ProtocolOutput) {

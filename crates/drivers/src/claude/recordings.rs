@@ -211,7 +211,7 @@ fn a_tool_is_allowed_and_then_refused() {
         expect![[r#"
             about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             ToolCall { call: "toolu_stub0003", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
-            Asked { question: "00000000-0000-4000-8000-00000000000e", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
+            Asked { question: "00000000-0000-4000-8000-00000000000e", tool: "Bash", kind: "", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
             ToolResult { call: "toolu_stub0003", output: "hi-42", failed: false }
             text "TOOL SAI"
             text "D: hi-42"
@@ -220,7 +220,7 @@ fn a_tool_is_allowed_and_then_refused() {
             about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             ready ID
             ToolCall { call: "toolu_stub0005", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
-            Asked { question: "00000000-0000-4000-8000-000000000027", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
+            Asked { question: "00000000-0000-4000-8000-000000000027", tool: "Bash", kind: "", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
             ToolResult { call: "toolu_stub0005", output: "not today", failed: true }
             text "TOOL SAID:"
             text " not today"
@@ -259,7 +259,7 @@ fn a_turn_is_interrupted_while_it_asks() {
         expect![[r#"
             about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             ToolCall { call: "toolu_stub0009", tool: "Bash", input: "{\"command\":\"touch a; sleep 30\"}" }
-            Asked { question: "00000000-0000-4000-8000-00000000000d", tool: "Bash", detail: "{\"command\":\"touch a; sleep 30\"}", form: Permission }
+            Asked { question: "00000000-0000-4000-8000-00000000000d", tool: "Bash", kind: "", detail: "{\"command\":\"touch a; sleep 30\"}", form: Permission }
             Withdrawn { question: "00000000-0000-4000-8000-00000000000d" }
             ToolResult { call: "toolu_stub0009", output: "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.", failed: true }
             Usage(Usage { input_tokens: 13159, output_tokens: 9, cached_tokens: 0, cost_micros: Some(52816), window: Some((13168, 1000000)) })
@@ -573,6 +573,28 @@ fn a_process_that_would_act_by_itself_or_otherwise_is_not_kept() {
 }
 
 #[test]
+fn a_mode_of_its_own_settings_in_which_it_acts_without_asking_is_refused() {
+    let opened_in = |mode: &str| {
+        let mut protocol = protocol(Conversation::New(id(ID)));
+        let said = json!({"current_permission_mode": mode});
+        let answer = json!({"subtype": "success", "request_id": "homing-initialize", "response": said});
+        let mut out = ProtocolOutput::default();
+        protocol.read(&json!({"type": "control_response", "response": answer}).to_string(), &mut out);
+        out.take().0
+    };
+    for mode in ["bypassPermissions", "auto", "someNewMode"] {
+        let events = opened_in(mode);
+        let Some(AgentEvent::Failed(trouble)) = events.last() else { panic!("{mode}: {events:?}") };
+        assert_eq!(trouble.failure, Failure::Refused, "{mode}");
+        assert!(
+            trouble.detail.contains("without asking") && trouble.detail.contains("bypass = true"),
+            "{trouble}"
+        );
+    }
+    assert!(matches!(opened_in("default").last(), Some(AgentEvent::Ready { .. })));
+}
+
+#[test]
 fn nothing_it_prints_makes_us_panic_or_grow() {
     let long = "é".repeat(20_000);
     let odd =
@@ -607,4 +629,42 @@ fn nothing_it_prints_makes_us_panic_or_grow() {
             }
         }
     }
+}
+
+#[test]
+fn a_plan_is_shown_as_it_was_written_and_the_mode_after_it_is_told() {
+    let mut protocol = working();
+    let status = |mode: &str| json!({"type": "system", "subtype": "status", "permissionMode": mode});
+    read(&mut protocol, &[status("plan")]);
+    let plan = "# Plan\n\n1. read\n2. write";
+    let request = json!({"subtype": "can_use_tool", "tool_name": "ExitPlanMode", "input": {"plan": plan}});
+    let asked = json!({"type": "control_request", "request_id": "q", "request": request});
+    let events = read(&mut protocol, &[asked]).0;
+    assert!(
+        matches!(&events[..], [AgentEvent::Asked { tool, detail, .. }] if tool == "ExitPlanMode" && detail == plan),
+        "{events:?}"
+    );
+    let mut out = ProtocolOutput::default();
+    protocol.answer("q", &QuestionAnswer::Allow, &mut out);
+    let sent: Value = serde_json::from_str(out.take().1.trim()).unwrap();
+    assert_eq!(sent["response"]["response"]["updatedInput"]["plan"], plan);
+    let events = read(&mut protocol, &[status("default")]).0;
+    let [AgentEvent::Notice { text }] = &events[..] else { panic!("{events:?}") };
+    assert!(text.contains("in the mode default") && text.contains("begins in plan again"), "{text}");
+    // It is not kept in that mode, so the next turn is in the one that was chosen.
+    read(&mut protocol, &[result()]);
+    assert!(!protocol.may_be_kept());
+}
+
+#[test]
+fn what_claude_leaves_running_is_named_when_the_turn_is_over() {
+    let mut protocol = working();
+    let tasks = json!({"type": "system", "subtype": "background_tasks_changed",
+        "tasks": [{"task_id": "b1", "task_type": "local_bash", "description": "npm run dev"}]});
+    let events = read(&mut protocol, &[tasks, result(), lifecycle("completed")]).0;
+    let told = events.iter().position(|event| {
+        matches!(event, AgentEvent::Notice { text } if text.contains("npm run dev") && text.contains("ended"))
+    });
+    let finished = events.iter().position(|event| matches!(event, AgentEvent::Finished { .. }));
+    assert!(told.is_some() && told < finished, "{events:?}");
 }

@@ -24,8 +24,8 @@ mod trouble;
 use std::path::{Path, PathBuf};
 
 use agent::{
-    Abilities, Account, Agent, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
-    TreeName, Trouble,
+    Abilities, Account, Agent, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup,
+    SignIn, TreeName, Trouble,
 };
 use kernel::SessionId;
 
@@ -110,6 +110,11 @@ impl Agent for Codex {
             memory: MemoryMove::Resume,
             ..Abilities::default()
         }
+    }
+
+    /// Its list is of one provider. A name that is not in it is sent to the model server as it stands.
+    fn takes_model(&self, _: &str, _: &[Choice]) -> bool {
+        true
     }
 
     fn look(&self) -> Reply<'_, Presence> {

@@ -504,7 +504,7 @@ impl CodexProtocol {
         let question = id.to_string();
         self.questions.insert(question.clone(), OpenQuestion { id: id.clone(), yes, no });
         let (detail, form) = (bounded(&detail, DETAIL_BYTES_MAX), Form::Permission);
-        let event = AgentEvent::Asked { question, tool, detail, form };
+        let event = AgentEvent::Asked { question, tool, kind: String::new(), detail, form };
         out.event(match &mut self.turn {
             Some(turn) => turn.items.other_than_text(event),
             None => event,

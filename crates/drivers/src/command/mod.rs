@@ -150,7 +150,7 @@ impl CommandAgent {
             return program.look(&args).await;
         }
         match program.path() {
-            Some(_) => Presence::Here { version: "unknown".to_owned() },
+            Some(_) => Presence::Here { version: String::new() },
             None => Presence::Missing { what: format!("there is no program {:?}", config.program.program) },
         }
     }

@@ -143,6 +143,7 @@ impl Agent for OpenCode {
             models: true,
             modes: true,
             images: false,
+            forgets: false,
             memory: MemoryMove::Resume,
         }
     }
@@ -166,7 +167,9 @@ impl Agent for OpenCode {
     /// A provider that needs no sign-in can be in `opencode.json`, so none is never known to be missing.
     fn sign_in(&self) -> SignIn {
         let ProgramConfig { env, home, .. } = &self.program.config;
-        if let Some((name, _)) = env.iter().find(|(name, _)| SECRETS.contains(&name.as_str())) {
+        let is_key =
+            |(name, value): &&(String, String)| SECRETS.contains(&name.as_str()) && !value.is_empty();
+        if let Some((name, _)) = env.iter().find(is_key) {
             return SignIn::Here { by: name.clone() };
         }
         let file = Path::new(home).join(".local/share/opencode/auth.json");

@@ -556,7 +556,13 @@ impl OpenCodeProtocol {
         self.questions.insert(id.to_owned());
         let tool = bounded(text(asked, "/permission"), NAME_BYTES_MAX);
         let detail = bounded(&detail(asked), DETAIL_BYTES_MAX);
-        out.event(AgentEvent::Asked { question: id.to_owned(), tool, detail, form: Form::Permission });
+        out.event(AgentEvent::Asked {
+            question: id.to_owned(),
+            tool,
+            kind: String::new(),
+            detail,
+            form: Form::Permission,
+        });
     }
 
     /// A question was answered: by us, or by opencode itself because another one was refused.

@@ -69,7 +69,12 @@ pub struct ScriptedConfig {
 impl ScriptedConfig {
     /// The usual limits, and the log that our own environment names, if it does.
     pub fn new(exe: impl Into<PathBuf>, home: impl Into<PathBuf>, locks: impl Into<PathBuf>) -> Self {
-        let limits = TurnLimits { turn_max: TURN_MAX, output_bytes_max: u64::MAX, ..TurnLimits::default() };
+        let limits = TurnLimits {
+            turn_max: TURN_MAX,
+            silence_max: None,
+            output_bytes_max: u64::MAX,
+            ..TurnLimits::default()
+        };
         Self {
             exe: exe.into(),
             home: home.into(),

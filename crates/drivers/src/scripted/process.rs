@@ -241,6 +241,10 @@ impl ScriptedProcess {
                     let answer = self.ask(format!("q{questions}"), &tool, &form, &mut script)?;
                     script.line(&answered(&tool, &form, &answer))
                 }
+                ScriptStep::Warn { text } => {
+                    say(&AgentLine::Warning { text })?;
+                    continue;
+                }
                 ScriptStep::Run { command } => script.line(run(&command)?.trim_end()),
                 ScriptStep::ForkBomb { count } => script.line(&fork_bomb(count)?),
                 ScriptStep::Directory => script.line(&std::env::current_dir()?.to_string_lossy()),

@@ -1,7 +1,7 @@
 //! The lines of the scripted agent, read and written: one JSON object per line. Pure.
 //!
 //! It says `{"type":"about","model":NAME,"has_commands":BOOL}` and `{"type":"ready","native":ID}`, then after the message
-//! any of `text {text}`, `native {native}`, `asked {question, tool, detail, form}`, `tool_call {call, tool, input}`,
+//! any of `text {text}`, `warning {text}`, `native {native}`, `asked {question, tool, detail, form}`, `tool_call {call, tool, input}`,
 //! `tool_result {call, output, failed}`, `usage {input, output}`, and at last `finished {native}` or
 //! `failed {kind, detail}`; the last one may come instead of `ready`. It hears `message {id, text, fence}` once, or again
 //! after `finished` if it stays, and `answer {question, answer}`; to `more {id, text}` it says `steered {id, taken}`, to
@@ -29,6 +29,7 @@ pub(super) enum AgentLine {
     Native { native: String },
     Asked { question: String, tool: String, detail: String, form: FormLine },
     Steered { id: String, taken: bool },
+    Warning { text: String },
     ToolCall { call: String, tool: String, input: String },
     ToolResult { call: String, output: String, failed: bool },
     Usage { input: u64, output: u64 },
@@ -272,9 +273,11 @@ fn event(said: AgentLine) -> AgentEvent {
         AgentLine::Asked { question, tool, detail: words, form } => AgentEvent::Asked {
             question: name(question),
             tool: name(tool),
+            kind: String::new(),
             detail: detail(words),
             form: form.into(),
         },
+        AgentLine::Warning { text } => AgentEvent::Notice { text: detail(text) },
         AgentLine::ToolCall { call, tool, input } => {
             AgentEvent::ToolCall { call: name(call), tool: name(tool), input: detail(input) }
         }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use agent::{AgentEvent, QuestionAnswer};
 use homing_drivers::{ScriptedConfig, TurnLimits};
 
-use crate::bench::{Bench, Turned};
+use crate::bench::{Bench, Turned, to_the_end};
 
 /// One turn with these limits, with a control group and without.
 async fn turns(change: impl Fn(TurnLimits) -> TurnLimits, text: &str) -> Vec<Turned> {
@@ -51,6 +52,40 @@ async fn the_time_of_a_turn_is_bounded() {
         assert!(words.contains("took more than 500ms"), "{words}");
         assert!(words.contains("agents.scripted.limits.turn_max"), "{words}");
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_says_nothing_for_too_long_is_ended_for_that() {
+    let limited = |limits| TurnLimits { silence_max: Some(Duration::from_millis(500)), ..limits };
+    for turned in turns(limited, "!fork-bomb 3\n!hang").await {
+        let words = turned.failure();
+        assert!(words.contains("said and did nothing for 500ms"), "{words}");
+        assert!(words.contains("agents.scripted.limits.silence_max"), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_on_saying_something_is_not_silent() {
+    let limited = |limits| TurnLimits { silence_max: Some(Duration::from_millis(1_000)), ..limits };
+    for turned in turns(limited, "!say 15 10").await {
+        assert!(turned.native().is_some());
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_for_an_answer_is_not_silent() {
+    let bench = Bench::with(|config| {
+        let limits = TurnLimits { silence_max: Some(Duration::from_millis(300)), ..config.limits };
+        ScriptedConfig { limits, ..config }
+    });
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "hello\n!ask paint", "hello").await;
+    let AgentEvent::Asked { question, .. } = running.next().await else { panic!("it asks") };
+    let nothing = tokio::time::timeout(Duration::from_millis(900), running.next()).await;
+    assert!(nothing.is_err(), "{nothing:?}");
+    running.answer(&question, QuestionAnswer::Allow).await.unwrap();
+    let (events, text) = to_the_end(&mut *running).await;
+    assert!(text.contains("paint: allowed"), "{events:?}");
 }
 
 #[tokio::test]

@@ -22,6 +22,12 @@ impl ClaimQueues {
         unused
     }
 
+    /// The claim that this session waits for.
+    pub(super) fn awaited(&self, session: SessionId) -> Option<Claim> {
+        let mut waiting = self.waiting.iter();
+        waiting.find(|(_, waiting)| waiting.contains(&session)).map(|(claim, _)| claim.clone())
+    }
+
     /// The claim is free: who is offered it.
     pub(super) fn freed(&mut self, claim: &Claim) -> Option<SessionId> {
         let next = self.waiting.get_mut(claim).and_then(VecDeque::pop_front)?;

@@ -128,6 +128,10 @@ impl Cluster for LocalCluster {
         }
     }
 
+    fn awaited(&self, session: SessionId) -> Option<Claim> {
+        self.claims().awaited(session)
+    }
+
     fn freed(&self, claim: &Claim) {
         let next = self.claims().freed(claim);
         if let Some(next) = next {

@@ -100,7 +100,8 @@ impl WayIn {
         turn: Turn,
         ran_in: &Scope,
     ) -> Result<Option<NewWorktree>, UnavailableError> {
-        let remembered = self.ports.cluster.node_of(of).changes(ran_in.directory.clone(), of, turn).await;
+        let remembered =
+            self.ports.cluster.node_of(of).changes(ran_in.directory.clone(), of, turn, turn).await;
         Ok(remembered.map_err(UnavailableError::Unavailable)?.map(|_| NewWorktree::own(None, None, None)))
     }
 }

@@ -5,14 +5,14 @@
 
 use super::scope::check_worktree;
 use crate::{
-    AccessError, BadDirectory, ConflictError, IfNew, InvalidError, MODEL_BYTES_MAX, TITLE_BYTES_MAX, Trace,
-    WayIn, WayInError,
+    AccessError, BadDirectory, ConflictError, Ground, IfNew, InvalidError, MODEL_BYTES_MAX, TITLE_BYTES_MAX,
+    Trace, WayIn, WayInError,
 };
 use kernel::{
     Address, Denied, DoorAddress, Fresh, GroundPath, Principal, Scope, agent_grant_of, authorize_new,
     is_under,
 };
-use store::{Chosen, NewSession};
+use store::{Chosen, NewSession, Predecessor};
 
 impl WayIn {
     /// The session that would be made, if agent and directory are there and theirs to choose.
@@ -26,6 +26,7 @@ impl WayIn {
         let address = bind.as_ref().map(|address| trace.address(address));
         let agent = self.agent_for(by, if_new.agent.as_deref(), address)?;
         check_if_new(if_new)?;
+        if_new.model.as_ref().map_or(Ok(()), |model| self.check_model(&agent, model))?;
         let session = self.ports.mint_session();
         let chosen = match &if_new.directory {
             Some(directory) => Some(self.directory_for(by, directory)?),
@@ -40,6 +41,26 @@ impl WayIn {
         let (title, open_max) = (if_new.title.clone(), self.ports.limits.open_max);
         let org_open_max = self.ports.limits.org_open_max;
         Ok(NewSession { session, scope, origin, enter, title, bind, chosen, open_max, org_open_max })
+    }
+
+    /// The session that would come after another one of its conversation: with the same agent, unless another one is named.
+    pub(super) fn next_session(
+        &self,
+        by: &Principal,
+        if_new: &IfNew,
+        before: Option<&Predecessor>,
+        bind: Option<Address>,
+        trace: &Trace,
+    ) -> Result<NewSession, WayInError> {
+        let Some(before) = before else { return self.new_session(by, if_new, bind, trace) };
+        let made = self.new_session(by, &if_new.after(before), bind, trace);
+        made.map_err(|refused| match refused {
+            // Nothing stands in for it.
+            WayInError::Conflict(ConflictError::UnknownAgent { name, known }) if if_new.agent.is_none() => {
+                ConflictError::AgentLeft { name, known, session: before.session }.into()
+            }
+            refused => refused,
+        })
     }
 
     /// The agent of a new session. One that the caller may not see is called unknown, like any that is not there.
@@ -64,23 +85,31 @@ impl WayIn {
         }
     }
 
-    /// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is
-    /// there.
     pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<GroundPath, WayInError> {
-        let why = match self.ground.check(directory) {
-            Ok(directory) => return Ok(directory),
-            Err(why) => why,
-        };
-        // A relative one is refused as such, before anybody looks.
-        let relative = !directory.starts_with('/');
-        let roundabout = directory.split('/').any(|part| part == "..");
-        let mut near = by.roots.iter().filter(|root| !roundabout && is_under(directory, root));
-        let told = near.find_map(|root| self.ground.why_not(root, directory)).or(relative.then_some(why));
-        Err(match told {
-            Some(why) => BadDirectory { reason: why.into() }.into(),
-            None => AccessError::DirectoryNotYours.into(),
-        })
+        directory_for(self.ground.as_ref(), by, directory)
     }
+}
+
+/// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is there.
+/// Whether it is theirs to choose is judged with everything else.
+pub(crate) fn directory_for<E: From<AccessError> + From<BadDirectory>>(
+    ground: &dyn Ground,
+    by: &Principal,
+    directory: &str,
+) -> Result<GroundPath, E> {
+    let why = match ground.check(directory) {
+        Ok(directory) => return Ok(directory),
+        Err(why) => why,
+    };
+    // A relative one is refused as such, before anybody looks.
+    let relative = !directory.starts_with('/');
+    let roundabout = directory.split('/').any(|part| part == "..");
+    let mut near = by.roots.iter().filter(|root| !roundabout && is_under(directory, root));
+    let told = near.find_map(|root| ground.why_not(root, directory)).or(relative.then_some(why));
+    Err(match told {
+        Some(why) => BadDirectory { reason: why.into() }.into(),
+        None => AccessError::DirectoryNotYours.into(),
+    })
 }
 
 /// Checks the options of a session that may be made.

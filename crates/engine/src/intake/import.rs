@@ -206,8 +206,8 @@ impl<'a> ImportReplay<'a> {
 
     fn step_at(&mut self, now: Moment, cause: Cause, command: Command) -> Result<(), UnavailableError> {
         // No keeper has had it yet, so its term is the one before all of theirs.
-        let (term, slot, can_steer) = (Term(0), Slot::Free, true);
-        let given = Given { now, term, policy: self.policy, slot, can_steer };
+        let (term, slot, can_steer, forgets) = (Term(0), Slot::Free, true, false);
+        let given = Given { now, term, policy: self.policy, slot, can_steer, forgets };
         let facts = self.session.decide(command, &given).map_err(|_: Refusal| impossible())?;
         for fact in facts {
             self.session.evolve(&fact);

@@ -9,7 +9,7 @@ use kernel::{Address, Remember, Request, To};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use store::record::{delivery_word, encode_request};
-use store::{Key, Resolved};
+use store::{Expected, Key, Resolved};
 
 /// The time for which an idempotency key is remembered.
 const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
@@ -40,10 +40,17 @@ pub(super) fn hash_of_message(inbound: &Inbound, words: &[u8]) -> [u8; 32] {
         To::Session(session) => ("session", session.to_string()),
         To::Conversation(address) => ("conversation", address.to_string()),
         To::New => ("new", String::new()),
+        To::NewIn(address) => ("new", address.to_string()),
     };
     let how = (delivery_word(inbound.delivery), inbound.under.map(|epoch| epoch.0), inbound.unattended);
     let reply = inbound.reply.as_ref().map(Address::to_string);
-    hash_of(&(to, how, &inbound.if_new, reply), words)
+    match &inbound.expected {
+        // As it was before anybody could expect anything.
+        None => hash_of(&(to, how, &inbound.if_new, reply), words),
+        Some(Expected { agent, model }) => {
+            hash_of(&(to, how, &inbound.if_new, reply, ("expected", agent, model)), words)
+        }
+    }
 }
 
 /// Of a request: what it names, and its stored form, without whatever is looked up for it; and the words of an edit.

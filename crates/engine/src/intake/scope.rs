@@ -1,12 +1,16 @@
 //! Checks of a scope to come: the same questions as for a new session.
 
 use crate::engine_ports::EnginePorts;
+use crate::slash_command::near;
 use crate::{AccessError, ConflictError, InvalidError, MODEL_BYTES_MAX, WayIn, WayInError};
 use kernel::{
     BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, SessionId,
     Setting, Turn, authorize_new, grant_of,
 };
 use store::{Seer, StoreError};
+
+/// The models that are named to somebody who has named none of them, where none is near.
+const MODELS_NAMED_MAX: usize = 10;
 
 impl WayIn {
     /// Judges if this caller may have a scope changed so, as far as that can be said before it happens.
@@ -33,6 +37,29 @@ impl WayIn {
             }
             .into()),
         }
+    }
+
+    /// Judges if the agent that is to be offers the model that is to be.
+    pub(super) fn check_model_of_change(&self, agent_now: &str, change: &Change) -> Result<(), WayInError> {
+        let Change::Set { agent, model: Setting::To(model), .. } = change else { return Ok(()) };
+        self.check_model(agent.as_deref().unwrap_or(agent_now), model)
+    }
+
+    /// Refuses a model that nobody offers, as far as the agent has listed those that it does.
+    pub(super) fn check_model(&self, agent: &str, model: &str) -> Result<(), WayInError> {
+        let Some(known) = self.roster.agents().get(agent) else { return Ok(()) };
+        let listed = self.roster.lists(agent).models;
+        if known.takes_model(model, &listed) {
+            return Ok(());
+        }
+        let names = || listed.iter().map(|choice| choice.name.as_str());
+        let mut offered = near(model, names());
+        if offered.is_empty() {
+            offered = names().take(MODELS_NAMED_MAX).collect();
+        }
+        let offered = offered.into_iter().map(str::to_owned).collect();
+        let (name, agent) = (model.to_owned(), agent.to_owned());
+        Err(ConflictError::UnknownModel { name, agent, offered }.into())
     }
 
     /// The request with everything in its one true form.

@@ -26,6 +26,8 @@ pub(super) struct RunningAttempt {
     preface: Vec<Entry>,
     handover: Handover,
     pub(super) fork: Fork,
+    /// The hash of the last notice: a failure is told in one.
+    pub(super) last_notice: Option<u64>,
     /// The reason for which nothing that it says is written down any more.
     cut_off: Option<String>,
 }
@@ -62,7 +64,7 @@ impl RunningAttempt {
 
     pub(super) fn new(runner: Runner, preface: Vec<Entry>, handover: Handover, fork: Fork) -> Self {
         let (words, progress, cut_off) = (None, ToolProgress::default(), None);
-        Self { runner, words, parts: 0, progress, preface, handover, fork, cut_off }
+        Self { runner, words, parts: 0, progress, preface, handover, fork, last_notice: None, cut_off }
     }
 
     pub(super) fn fence(&self) -> Fence {

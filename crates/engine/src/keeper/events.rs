@@ -6,10 +6,12 @@ use super::attempt::{Fork, RunningAttempt};
 use super::plan::{NewApproval, StepInput};
 use super::{Keeper, Phase, Stop};
 use crate::cluster::Happened;
+use crate::inbound::title_of;
 use crate::story::{Story, WordKind};
 use crate::turn::RunnerOutput;
 use agent::{About, AgentEvent, Form};
-use kernel::{Errand, ErrandKind, Report, ReportKind, Return};
+use kernel::{Answer, Answerer, ApprovalTerms, Errand, ErrandKind, Failure, Report, ReportKind, Return};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Keeper {
     pub(super) async fn take_in(&mut self, output: RunnerOutput, news: &mut StepInput) -> Result<(), Stop> {
@@ -49,6 +51,15 @@ impl Keeper {
         }
         let Some(attempt) = self.outside.attempt_mut() else { return };
         let fence = attempt.fence();
+        match (&report, attempt.last_notice) {
+            (Report::Failed(Failure::Transient), Some(words)) => {
+                self.engine.roster().failed(self.session, words);
+            }
+            (Report::Finished { .. } | Report::Failed(_), _) => {
+                self.engine.roster().forget_failures(self.session);
+            }
+            _ => {}
+        }
         if !matches!(report, Report::Ready { .. } | Report::Missed { .. }) {
             attempt.end_words(&mut news.stories);
             news.stories.extend(attempt.progress.cut(fence.turn));
@@ -84,8 +95,9 @@ impl Keeper {
             AgentEvent::ToolProgress { call, output } => {
                 attempt.take_progress(&call, &output, bytes_max, &mut news.stories);
             }
-            AgentEvent::Asked { question, tool, detail, form } => {
-                self.take_approval(question, &tool, &detail, &form, news).await?;
+            AgentEvent::Asked { question, tool, kind, detail, form } => {
+                let judged = self.judge(&tool, &kind, &form).await?;
+                self.take_approval(question, judged, (&tool, &detail, &form), news);
             }
             AgentEvent::Withdrawn { question } => {
                 let (fence, withdrawn) = (attempt.fence(), attempt.runner.taken_back(&question));
@@ -93,7 +105,14 @@ impl Keeper {
                 news.reports.extend(reports.map(|report| (fence, report)));
             }
             AgentEvent::About(about) => self.take_about(&about, news),
+            AgentEvent::Titled { title } => {
+                let title = title_of(&title);
+                news.stories.extend(title.map(|title| Story::Title { title: &title }.entry(turn)));
+            }
             event => {
+                if let AgentEvent::Notice { text } = &event {
+                    attempt.last_notice = Some(hash_of_words(text));
+                }
                 attempt.end_words(&mut news.stories);
                 if let AgentEvent::ToolResult { call, .. } = &event {
                     news.stories.extend(attempt.progress.end(call, turn));
@@ -112,23 +131,20 @@ impl Keeper {
         }
     }
 
-    async fn take_approval(
+    fn take_approval(
         &mut self,
         question: String,
-        tool: &str,
-        detail: &str,
-        form: &Form,
+        (terms, answer): (ApprovalTerms, Option<(Answer, Answerer)>),
+        (tool, detail, form): (&str, &str, &Form),
         news: &mut StepInput,
-    ) -> Result<(), Stop> {
-        let (terms, answer) = self.judge(tool, form).await?;
+    ) {
         let approval = self.engine.ports().mint_approval();
-        let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
+        let Some(attempt) = self.outside.attempt_mut() else { return };
         attempt.end_words(&mut news.stories);
         attempt.runner.asked(approval, question);
         let fence = attempt.fence();
         let story = Story::approval(approval, &self.scope, tool, detail, form).entry(fence.turn);
         news.approvals.push(NewApproval { fence, approval, terms, story, answer });
-        Ok(())
     }
 
     /// Agents say the same about themselves at each start; people are told what is new.
@@ -146,6 +162,13 @@ impl Keeper {
             news.stories.push(story.entry(fence.turn));
         }
     }
+}
+
+/// The hash of what a failure says, without its figures: times and the ids of requests are different each time.
+fn hash_of_words(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.chars().filter(|letter| !letter.is_ascii_digit()).for_each(|letter| letter.hash(&mut hasher));
+    hasher.finish()
 }
 
 fn kind_of(output: &RunnerOutput) -> ReportKind {
@@ -179,6 +202,7 @@ fn story_of(event: &AgentEvent) -> Option<Story<'_>> {
         | AgentEvent::Asked { .. }
         | AgentEvent::Withdrawn { .. }
         | AgentEvent::About(_)
+        | AgentEvent::Titled { .. }
         | AgentEvent::Ready { .. }
         | AgentEvent::Native(_)
         | AgentEvent::Failed(_)

@@ -1,6 +1,7 @@
 //! The ways an agent comes to know what was said before: it remembers, its memory follows, or it is told again.
 
 use super::{Keeper, Stop};
+use crate::slash_command::command_name;
 use crate::story::Story;
 use crate::transcript::Transcript;
 use agent::{Abilities, Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
@@ -97,7 +98,7 @@ impl Keeper {
         agent: &dyn Agent,
         preamble: &mut Option<String>,
     ) -> Result<Option<MemorySource>, Stop> {
-        if text.starts_with('/') && agent.abilities().commands {
+        if command_name(text).is_some() && agent.abilities().commands {
             return Ok(Some(MemorySource::Untold));
         }
         let room = MESSAGE_BYTES_MAX.saturating_sub(text.len());

@@ -9,11 +9,11 @@ use crate::accounts::NoAccount;
 use crate::changes::TurnSnapshots;
 use crate::errand::{ErrandOutput, ErrandSession, RunningErrand};
 use crate::progress::{ProgressTeller, WorkProgress};
+use crate::slash_command::command_name;
 use crate::story::{LaunchForm, Story};
-use crate::turn::{AttemptOptions, Runner, RunnerOutput};
+use crate::turn::{AttemptOptions, AwaitedCommand, Runner, RunnerOutput};
 use agent::{Account, Agent, Launch, Message};
-use kernel::{Claim, Due, ErrandKind, Fence, MessageId, Run, Stage, Step};
-use std::time::Duration;
+use kernel::{Claim, Due, Fence, MessageId, Run, Stage, Step};
 use store::Entry;
 
 /// Why a fork that the agent has made itself is given up.
@@ -200,18 +200,20 @@ impl Keeper {
         let fork = self.origin.filter(|_| launch.fork).map_or(Fork::Clean, Fork::Unchecked);
         let options = AttemptOptions {
             snapshots: is_tracked.then(|| self.snapshots(of, run.fence)),
-            commands_wait: self.commands_wait(&*agent, &text),
+            command: self.awaited_command(&*agent, &text),
         };
         let runner = Runner::attempt(self.engine.runner_ports(), agent, launch, options);
         Ok(RunningAttempt::new(runner, preface, handover, fork))
     }
 
-    /// The longest that a message that may be a command waits until the agent has listed its commands.
-    fn commands_wait(&self, agent: &dyn Agent, text: &str) -> Option<Duration> {
-        let waits = text.starts_with('/')
-            && agent.abilities().commands
-            && !self.state.has_learned(ErrandKind::Commands);
-        waits.then_some(self.engine.limits().commands_wait)
+    /// The command that a message begins with, unless the agent has listed it before: then nothing is waited for.
+    fn awaited_command(&self, agent: &dyn Agent, text: &str) -> Option<AwaitedCommand> {
+        let name = command_name(text).filter(|_| agent.abilities().commands)?;
+        let listed = self.engine.roster().listed(self.session, self.state.epoch());
+        let listed = listed.map(|lists| lists.commands).unwrap_or_default();
+        let is_known = listed.iter().any(|command| command.name == name);
+        let wait = self.engine.limits().commands_wait;
+        (!is_known).then(|| AwaitedCommand { name: name.to_owned(), listed, wait })
     }
 
     pub(super) async fn text_of(&self, message: MessageId) -> Result<String, Stop> {
@@ -298,13 +300,8 @@ impl Keeper {
         if *claim != Claim::directory(directory) {
             return Ok(None);
         }
-        let holder = self.engine.store().holder(claim.clone()).await?;
-        // Who it is in another org is nobody's business here.
-        let who = match holder.filter(|(_, org)| *org == self.org) {
-            Some((session, _)) => format!("session {session}"),
-            None => "another session".to_owned(),
-        };
+        // Whoever reads this log may not be one who sees that session: `Views::wait_of` says who it is to those who do.
         let directory = directory.for_readers();
-        Ok(Some(format!("{who} works in {directory}; this one goes on when it has finished there")))
+        Ok(Some(format!("another session works in {directory}; this one goes on when it has finished there")))
     }
 }

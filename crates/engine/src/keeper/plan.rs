@@ -236,13 +236,15 @@ struct Planning {
 
 impl Planning {
     fn new(keeper: &Keeper, slot: Slot, crowded_by: Option<String>) -> Self {
+        let abilities = keeper.agent().map(|agent| agent.abilities()).unwrap_or_default();
         // Everything is decided first; whether a turn may start is asked once, at the end.
         let given = Given {
             now: keeper.engine.now(),
             term: keeper.term,
             policy: keeper.engine.policy_with(&keeper.scope.agent),
             slot: Slot::Unasked,
-            can_steer: keeper.agent().is_some_and(|agent| agent.abilities().steer),
+            can_steer: abilities.steer,
+            forgets: abilities.forgets,
         };
         Self {
             session: keeper.session,

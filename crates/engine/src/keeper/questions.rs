@@ -13,6 +13,7 @@ impl Keeper {
     pub(super) async fn judge(
         &self,
         tool: &str,
+        kind: &str,
         form: &Form,
     ) -> Result<(ApprovalTerms, Option<(Answer, Answerer)>), Stop> {
         let form = form_of(form);
@@ -23,6 +24,7 @@ impl Keeper {
             form,
             agent: &self.scope.agent,
             tool,
+            kind,
             directory: &self.scope.directory,
             home: self.scope.worktree.as_ref().map(|worktree| &worktree.home),
             session: self.session,

@@ -3,7 +3,8 @@
 
 use super::AttemptOptions;
 use crate::changes::TreeBefore;
-use agent::AgentEvent;
+use crate::slash_command::{is_listed, unknown_command};
+use agent::{AgentEvent, Choice};
 use kernel::Native;
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -24,11 +25,31 @@ enum Up {
     LetThrough,
 }
 
+/// The command that the words may begin with.
+#[derive(Debug, Clone)]
+pub(crate) struct AwaitedCommand {
+    /// Its name, without the slash.
+    pub(crate) name: String,
+    /// The commands that the agent has listed in this scope before; may be none.
+    pub(crate) listed: Vec<Choice>,
+    /// The longest that the words wait for the list.
+    pub(crate) wait: Duration,
+}
+
+/// The state of the words that may be a command.
+enum CommandState {
+    /// They are none, or one that the agent has listed.
+    Fine,
+    /// They wait for the list.
+    Awaited(AwaitedCommand),
+    /// The agent has listed others.
+    Unknown { name: String, refusal: String },
+}
+
 pub(super) struct ReadyGate {
     look: Look,
     up: Up,
-    /// The time for which the words wait for the list of commands; none when it has come, or is not waited for.
-    commands_wait: Option<Duration>,
+    command: CommandState,
     is_late: bool,
 }
 
@@ -38,7 +59,8 @@ impl ReadyGate {
             Some(snapshots) => Look::Going(Box::pin(snapshots.before())),
             None => Look::Over(TreeBefore::NoTree),
         };
-        Self { look, up: Up::NotYet, commands_wait: options.commands_wait, is_late: false }
+        let command = options.command.clone().map_or(CommandState::Fine, CommandState::Awaited);
+        Self { look, up: Up::NotYet, command, is_late: false }
     }
 
     /// Does something while the directory is looked at.
@@ -58,22 +80,42 @@ impl ReadyGate {
             AgentEvent::Ready { native } if matches!(self.up, Up::NotYet) => {
                 self.up = Up::Since(Instant::now(), native.clone());
             }
-            AgentEvent::About(about) if !about.commands.is_empty() => self.commands_wait = None,
+            AgentEvent::About(about) if !about.commands.is_empty() => self.judge(&about.commands),
             _ => {}
         }
     }
 
-    /// Waits until the words may go; answers once, in which conversation. Cancel-safe.
-    pub(super) async fn opened(&mut self) -> Option<Native> {
+    /// Judges the command by a list of the agent's. Some list again when they know more.
+    fn judge(&mut self, listed: &[Choice]) {
+        let (CommandState::Awaited(AwaitedCommand { name, .. }) | CommandState::Unknown { name, .. }) =
+            &self.command
+        else {
+            return;
+        };
+        self.command = match is_listed(name, listed) {
+            true => CommandState::Fine,
+            false => CommandState::Unknown { name: name.clone(), refusal: unknown_command(name, listed) },
+        };
+    }
+
+    /// Waits until the words may go; answers once, in which conversation, or why they may not. Cancel-safe.
+    pub(super) async fn opened(&mut self) -> Result<Option<Native>, String> {
         let Up::Since(since, native) = &self.up else { return std::future::pending().await };
         let (since, native) = (*since, native.clone());
         self.looked().await;
-        if let Some(wait) = self.commands_wait {
-            tokio::time::sleep_until(since + wait).await;
-            self.is_late = true;
+        if let CommandState::Awaited(AwaitedCommand { wait, listed, .. }) = &self.command {
+            tokio::time::sleep_until(since + *wait).await;
+            let listed = listed.clone();
+            self.is_late = listed.is_empty();
+            if !listed.is_empty() {
+                self.judge(&listed);
+            }
         }
         self.up = Up::LetThrough;
-        native
+        match &self.command {
+            CommandState::Fine | CommandState::Awaited(_) => Ok(native),
+            CommandState::Unknown { refusal, .. } => Err(refusal.clone()),
+        }
     }
 
     async fn looked(&mut self) {

@@ -364,7 +364,7 @@ async fn a_turns_credential_is_good_for_its_session_while_its_turn_lasts_and_for
     let by = who(&world, secret.reveal()).await.unwrap();
     assert_eq!(by.bound.map(|(session, _)| session), Some(said.session));
 
-    let seen = world.engine.views().sessions(&by, Which::All, None, 10).await.unwrap();
+    let seen = world.engine.views().sessions(&by, Which::All, Default::default(), None, 10).await.unwrap();
     assert_eq!(seen.iter().map(|row| row.session).collect::<Vec<_>>(), [said.session]);
     assert_eq!(
         world.engine.views().session(&by, other).await,

@@ -210,7 +210,7 @@ async fn what_was_looked_up_in_another_scope_reaches_nobody_and_is_recorded_once
 async fn a_diff_that_is_looked_up_while_the_scope_changes_is_stale() {
     let world = World::new().await;
     let session = world.shop().await;
-    let diff = Look::Diff { turn: Turn(1) };
+    let diff = Look::Diff { first: Turn(1), last: Turn(1) };
     let seen = world.engine.views().look(&world.me, session, diff).await.unwrap();
     assert!(matches!(seen, LookResult::Diff(Some(_))), "{seen:?}");
     world.grove.act_ms.store(5_000, Ordering::Relaxed);

@@ -137,7 +137,7 @@ impl Trees for Grove {
         let directory = directory.clone();
         Box::pin(async move {
             match self.remember(of.session, directory.for_readers(), turn, true, edits).await? {
-                true => self.changes(of, &directory, turn).await,
+                true => self.changes(of, &directory, turn, turn).await,
                 false => Ok(None),
             }
         })
@@ -146,14 +146,16 @@ impl Trees for Grove {
         &self,
         of: OwnedSession,
         _: &GroundPath,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         let session = of.session;
         Box::pin(async move {
-            self.act(format!("changes {turn}")).await;
+            self.act(format!("changes {last}")).await;
             self.can_see()?;
             let seen = self.seen.lock().unwrap();
-            let both = [false, true].iter().all(|after| seen.contains(&(session, turn, *after)));
+            let both = [(first, false), (last, true)];
+            let both = both.iter().all(|(turn, after)| seen.contains(&(session, *turn, *after)));
             let file = TreeChange { path: "a.txt".to_owned(), kind: "edited", plus: Some(1), minus: Some(2) };
             let patch = "x".repeat(100 * 1024);
             let changes = TreeChanges { files: vec![file], patch, ..TreeChanges::default() };

@@ -18,6 +18,7 @@ mod people;
 mod puppet;
 mod scope;
 mod steer;
+mod taken;
 mod tireless;
 mod vocabulary;
 mod words;
@@ -28,7 +29,10 @@ use engine::{
     AccessError, ConflictError, Granted, IfNew, InvalidError, Limits, ReceiptState, SessionUpdate,
     StoredEntry, ViewError, WayInError,
 };
-use kernel::{Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Request, Role, To};
+use kernel::{
+    Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Previous, Request, Role,
+    SessionId, To,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -113,7 +117,7 @@ async fn explicit_beats_implicit_and_nothing_takes_the_place_of_what_was_named()
 
     let anew = world.say(conversation("a"), "four").await.unwrap().accepted;
     assert_ne!(anew.session, first);
-    assert_eq!(anew.previous, Some((first, EndWhy::Asked)));
+    assert_eq!(anew.previous, previous(first, EndWhy::Asked));
     assert_eq!(world.settled(anew.message).await.answer.as_deref().map(str::trim), Some("#1 four"));
 }
 
@@ -245,7 +249,7 @@ async fn gone_ends_the_session_refuses_what_waits_and_unbinds() {
         (ReceiptState::Refused, Some("session_ended"))
     );
     let anew = world.say(conversation("a"), "three").await.unwrap().accepted;
-    assert_eq!(anew.previous, Some((first, EndWhy::Gone)));
+    assert_eq!(anew.previous, previous(first, EndWhy::Gone));
     assert!(world.store.snapshot().claims.is_empty());
 }
 
@@ -507,6 +511,10 @@ async fn a_conversation_can_be_moved_to_another_open_session() {
     let other = world.talk(To::New, "two").await.row.session;
     world.engine.way_in().rebind(&world.me, address("a"), other, trace(None)).await.unwrap();
     assert_eq!(world.talk(conversation("a"), "three").await.row.session, other);
+}
+
+fn previous(session: SessionId, why: EndWhy) -> Option<Previous> {
+    Some(Previous { session, ended: Some(why) })
 }
 
 /// The agent says the next thing while the keeper writes the last one down: there is always more to hear.

@@ -58,6 +58,48 @@ async fn another_agent_is_told_again_what_was_said_and_the_message_stays_as_it_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_agent_has_lost_by_itself_is_told_again_in_a_new_conversation_and_said() {
+    let (native, abilities) = (Some(Native::new("n-1")), Abilities { forgets: true, ..Abilities::default() });
+    let puppet = Puppet { native, abilities, loses: true, ..puppet() };
+    let world = world_with(&puppet).await;
+    let session = said_to_puppet(&world, "the first").await;
+    for said in ["the second", "the third"] {
+        let view = world.talk(To::Session(session), said).await;
+        assert_eq!(view.row.state, Answered);
+        let handed = last_handed(&puppet);
+        assert!(handed.contains("> the first") && handed.ends_with(said), "{handed}");
+    }
+    let stories = stories(&world, session).await;
+    let ways: Vec<_> = of_type(&stories, "memory").iter().map(|told| told["way"].clone()).collect();
+    assert_eq!(ways, ["told_again", "told_again"]);
+    let notices = of_type(&stories, "notice");
+    let lost = notices.iter().filter(|told| told["text"] == "it is lost");
+    assert_eq!(lost.count(), 2, "why is said, too: {notices:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_failure_three_times_in_a_row_is_in_the_way_until_something_works() {
+    let world = world_with(&puppet()).await;
+    let session = world.talk(To::New, "hello").await.row.session;
+    let state = async || world.engine.views().readiness(&world.me, session).await.unwrap();
+    for (said, seen) in [
+        ("!fail after", "ready"),
+        ("!fail after", "ready"),
+        ("hello", "ready"),
+        ("!fail after", "ready"),
+        ("!fail after", "ready"),
+        ("!fail after", "blocked"),
+        ("hello", "ready"),
+    ] {
+        world.talk(To::Session(session), said).await;
+        let ready = state().await;
+        assert_eq!(ready.state, seen, "{said}: {ready:?}");
+        let why = ready.parts.iter().find_map(|part| part.why.map(|why| why.word()));
+        assert_eq!(why, (seen == "blocked").then_some("failing"), "{said}: {ready:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_the_newest_turns_are_told_again_and_the_rest_is_counted() {
     let puppet = puppet();
     let world = world_with(&puppet).await;

@@ -466,7 +466,10 @@ async fn an_admin_reads_nobodys_sessions_by_being_one() {
             world.engine.views().session(by, session).await,
             Err(AccessError::NotFound { what: "session" }.into())
         );
-        assert_eq!(world.engine.views().sessions(by, engine::Which::All, None, 10).await, Ok(Vec::new()));
+        assert_eq!(
+            world.engine.views().sessions(by, engine::Which::All, Default::default(), None, 10).await,
+            Ok(Vec::new())
+        );
         assert_eq!(world.engine.views().heads(by, 0, 10).await, Ok(Vec::new()));
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Puppet {
     pub(crate) lists_ms: Option<u64>,
     /// Its answer to words that are added to its turn.
     pub(crate) steers: Option<Result<Steered, Trouble>>,
+    /// True if it no longer knows any conversation that it is to go on with.
+    pub(crate) loses: bool,
     /// The time that asking for its version takes.
     pub(crate) look_ms: u64,
     pub(crate) notes: Arc<Notes>,
@@ -67,9 +69,11 @@ impl Agent for Puppet {
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        let is_lost = self.loses && launch.native.is_some();
         let native = launch.native.clone().or_else(|| self.native.clone());
         self.notes.launches.lock().unwrap().push(launch);
-        let events = VecDeque::from([AgentEvent::Ready { native }]);
+        let lost = || AgentEvent::Failed(Trouble::new(kernel::Failure::Gone, "it is lost"));
+        let events = VecDeque::from([if is_lost { lost() } else { AgentEvent::Ready { native } }]);
         let lists_at = self.lists_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
         let (says, steers, notes) = (self.says.clone(), self.steers.clone(), self.notes.clone());
         let turn = Turn { events, lists_at, says, steers, notes };

@@ -70,7 +70,13 @@ pub(crate) fn speaking(events: Vec<AgentEvent>) -> Puppet {
 
 fn asked(question: &str) -> AgentEvent {
     let (tool, form) = ("shell".to_owned(), agent::Form::Permission);
-    AgentEvent::Asked { question: question.to_owned(), tool, detail: String::new(), form }
+    AgentEvent::Asked {
+        question: question.to_owned(),
+        tool,
+        kind: String::new(),
+        detail: String::new(),
+        form,
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -249,6 +249,7 @@ impl World {
             by: self.me.clone(),
             to,
             if_new: IfNew::default(),
+            expected: None,
             parts: vec![MessagePart::Text { text: text.to_owned() }],
             delivery: Delivery::Queue,
             unattended: false,

@@ -6,8 +6,18 @@ use anyhow::Result;
 use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionForm, Remember};
 
 use crate::exit::{CliError, Exit};
+use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
+use crate::table::{self, Column};
 use crate::{describe, system, time};
+
+const COLUMNS: [Column; 5] = [
+    Column::new("").goes(4),
+    Column::new("QUESTION"),
+    Column::new("SESSION").goes(2),
+    Column::new("ASKED").goes(1),
+    Column::new("WORDS").right(12),
+];
 
 /// List the questions of agents, answer one, or see to the rules for them
 ///
@@ -119,9 +129,10 @@ pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> 
 }
 
 async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remote: &Remote) -> Result<Exit> {
+    let approval = names::approval(approval, remote).await?;
     let said = ApprovalAnswer { answer, remember };
     let (words, remembers) = (describe::answer(&said.answer), said.remember);
-    let now = remote.client.answer(approval, said).await.or_cli_error()?.into_inner();
+    let now = remote.client.answer(&approval, said).await.or_cli_error()?.into_inner();
     remote.done(&now, format!("{} {words}", now.id))?;
     if remembers.is_some() {
         remote.screen.say(
@@ -141,12 +152,14 @@ async fn list(remote: &Remote) -> Result<Exit> {
         remote.screen.say("no agent asks anything");
         return Ok(Exit::Done);
     }
-    let row = |approval: &Approval| {
+    let ids = page.items.iter().map(|approval| approval.id.clone()).collect::<Vec<_>>();
+    let row = |(approval, (mark, id)): (&Approval, (String, String))| {
         let asked = time::ago(approval.asked_at, system::now());
-        vec![approval.id.clone(), approval.session.clone(), asked, question(approval)]
+        vec![mark, id, names::shown_id(&approval.session, remote), asked, question(approval)]
     };
-    let rows: Vec<_> = page.items.iter().map(row).collect();
-    remote.screen.table(&["QUESTION", "SESSION", "ASKED", "WORDS"], &rows)?;
+    let shown = names::shown(Kind::Approval, &ids, remote);
+    let rows: Vec<_> = page.items.iter().zip(shown).map(row).collect();
+    table::print(remote.screen, &COLUMNS, &rows)?;
     remote
         .screen
         .say("`homing approve QUESTION` shows one; answer with --yes, --no, --choose N or --say TEXT");
@@ -154,7 +167,8 @@ async fn list(remote: &Remote) -> Result<Exit> {
 }
 
 async fn show(approval: &str, remote: &Remote) -> Result<Exit> {
-    let approval = remote.client.approval(approval).await.or_cli_error()?;
+    let approval = names::approval(approval, remote).await?;
+    let approval = remote.client.approval(&approval).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&approval)?;
         return Ok(Exit::Done);

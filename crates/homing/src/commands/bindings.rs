@@ -5,7 +5,7 @@ use api::{LIMIT_MAX, Move, PageQuery};
 
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
-use crate::{system, time};
+use crate::{names, system, time};
 
 /// List which conversation belongs to which session, or move one
 #[derive(clap::Args)]
@@ -24,6 +24,7 @@ pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit
     match args.verb {
         None => list(remote).await?,
         Some(BindingsVerb::Move { address, session }) => {
+            let session = names::session(&session, remote).await?;
             let binding = remote.client.move_binding(&Move { address, session }).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&binding)?;
@@ -45,7 +46,8 @@ async fn list(remote: &Remote) -> Result<()> {
                 remote.screen.object(binding)?;
             }
             let since = time::ago(binding.since, system::now());
-            rows.push(vec![binding.session.clone(), since, binding.address.clone()]);
+            let before = binding.before.as_ref().map(|before| before.session.clone()).unwrap_or_default();
+            rows.push(vec![binding.session.clone(), since, before, binding.address.clone()]);
         }
         cursor = page.next;
         if cursor.is_none() {
@@ -59,5 +61,5 @@ async fn list(remote: &Remote) -> Result<()> {
         remote.screen.say("no conversation belongs to a session yet");
         return Ok(());
     }
-    Ok(remote.screen.table(&["SESSION", "SINCE", "CONVERSATION"], &rows)?)
+    Ok(remote.screen.table(&["SESSION", "SINCE", "BEFORE", "CONVERSATION"], &rows)?)
 }

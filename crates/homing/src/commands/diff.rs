@@ -1,73 +1,139 @@
-//! `homing diff`: what a turn changed.
+//! `homing diff`: what a turn changed, or all of a session's.
 
 use anyhow::Result;
 use api::{FactsQuery, LIMIT_MAX, RuleFact, What};
 
 use crate::exit::{CliError, Exit};
+use crate::pager::page;
 use crate::remote::{OrCliError, Remote};
-use crate::screen::tame_name;
-use crate::target::session_or_here;
+use crate::screen::{Screen, TextStyle, tame, tame_name};
+use crate::target::TurnArgs;
 
-/// See what a turn changed
+/// See what a turn changed, or all of them
+///
+/// Of one turn: the last one, if none is named. With `--all`, what changed from before the session's first turn to after its last,
+/// where it works now: in a worktree, since it entered that. On a terminal it is coloured, and shown by `PAGER` (`less`).
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
-    /// The turn, as `homing log` numbers it [default: the last one that is over]
-    turn: Option<u32>,
-    /// The session [default: this directory's]
+    #[command(flatten)]
+    turn: TurnArgs,
+    /// Everything since the session's first turn where it works now
     #[arg(long, short)]
-    session: Option<String>,
+    all: bool,
     /// Only the files, with how many lines more and less
     #[arg(long)]
     stat: bool,
 }
 
 pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
-    let session = session_or_here(args.session.as_deref(), remote).await?;
-    let turn = match args.turn {
-        Some(turn) => turn,
-        None => {
-            let turn = last_turn(&session, remote).await?.ok_or_else(no_turn)?;
-            remote.screen.say(format!("turn {turn}:"));
-            turn
+    let (session, turn) = args.turn.resolve(remote).await?;
+    if args.all && turn.is_some() {
+        let what = "--all is every turn, and one was named";
+        return Err(CliError::new(Exit::Usage, what).hint("leave one of them out").into());
+    }
+    let view = DiffView { all: args.all, stat: args.stat, paged: true };
+    show_as(&session, turn, view, remote).await
+}
+
+/// Shows what a turn of this session changed, or the last one that is over, in the midst of something else.
+pub(super) async fn show(session: &str, turn: Option<u32>, stat: bool, remote: &Remote) -> Result<Exit> {
+    show_as(session, turn, DiffView { all: false, stat, paged: false }, remote).await
+}
+
+/// The form in which changes are shown.
+struct DiffView {
+    /// True if it is about all turns where the session works now.
+    all: bool,
+    stat: bool,
+    /// True if the person's pager may have the terminal.
+    paged: bool,
+}
+
+async fn show_as(session: &str, named: Option<u32>, view: DiffView, remote: &Remote) -> Result<Exit> {
+    let (since, turn) = match (named, view.all) {
+        (Some(turn), _) => (turn, turn),
+        (None, true) => turns_here(session, remote).await?.ok_or_else(no_turn)?,
+        (None, false) => {
+            let turn = last_turn(session, remote).await?.ok_or_else(no_turn)?;
+            (turn, turn)
         }
     };
-    let changes = remote.client.changes(&session, turn).await.or_cli_error()?;
+    let what = if view.all { format!("turns {since} to {turn}") } else { format!("turn {turn}") };
+    if named.is_none() {
+        remote.screen.say(format!("{what}:"));
+    }
+    let changes = match view.all {
+        true => remote.client.changes_since(session, since, turn).await,
+        false => remote.client.changes(session, turn).await,
+    };
+    let changes = changes.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&changes)?;
         return Ok(Exit::Done);
     }
     if !changes.known {
-        return Err(CliError::new(Exit::Failed, format!("nobody can tell what turn {turn} changed"))
-            .hint("its directory is not under version control, or the turn is not over")
-            .into());
+        return Err(CliError::new(Exit::Failed, format!("nobody can tell what {what} changed")).hint(
+            "the directory is not under version control, the turn is not over, or it is too long ago; `homing log` has what the agent said",
+        )
+        .into());
     }
     for words in &changes.unseen {
         remote.screen.say(words);
     }
     say_moves(&changes.moves, remote);
     if changes.files.is_empty() && changes.patch.is_empty() {
-        remote.screen.say(format!("turn {turn} changed no file among those that were looked at"));
+        remote.screen.say(format!("{what} changed no file among those that were looked at"));
         return Ok(Exit::Done);
     }
-    if args.stat || changes.patch.is_empty() {
-        let count = |lines: Option<u64>| lines.map_or_else(|| "-".to_owned(), |lines| lines.to_string());
-        let row = |file: &api::FileChange| {
-            vec![
-                file.kind.clone(),
-                format!("+{}", count(file.plus)),
-                format!("-{}", count(file.minus)),
-                file.path.clone(),
-            ]
-        };
-        let rows: Vec<Vec<String>> = changes.files.iter().map(row).collect();
-        remote.screen.table(&["WHAT", "MORE", "LESS", "FILE"], &rows)?;
+    if view.stat || changes.patch.is_empty() {
+        show_files(&changes.files, remote.screen)?;
     } else {
-        remote.screen.line(changes.patch.trim_end_matches('\n'))?;
+        let patch = coloured(changes.patch.trim_end_matches('\n'), remote.screen);
+        match view.paged {
+            true => page(&patch, remote.screen)?,
+            false => remote.screen.line(patch.trim_end_matches('\n'))?,
+        }
     }
     if changes.cut {
-        remote.screen.say("the rest of the patch is left out: it is long");
+        remote.screen.say("the rest of the patch is left out: it is long; `--stat` lists the files");
     }
     Ok(Exit::Done)
+}
+
+fn show_files(files: &[api::FileChange], screen: Screen) -> Result<()> {
+    let count = |lines: Option<u64>| lines.map_or_else(|| "-".to_owned(), |lines| lines.to_string());
+    let row = |file: &api::FileChange| {
+        vec![
+            file.kind.clone(),
+            format!("+{}", count(file.plus)),
+            format!("-{}", count(file.minus)),
+            file.path.clone(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = files.iter().map(row).collect();
+    Ok(screen.table(&["WHAT", "MORE", "LESS", "FILE"], &rows)?)
+}
+
+/// A patch for whoever reads it: in colours on a terminal, where nothing in a file may command it; byte for byte on a pipe.
+fn coloured(patch: &str, screen: Screen) -> String {
+    if !screen.out_is_terminal {
+        return format!("{patch}\n");
+    }
+    let (mut is_header, mut text) = (true, String::new());
+    for line in patch.lines() {
+        is_header = line.starts_with("diff ") || (is_header && !line.starts_with("@@"));
+        let style = match line.bytes().next() {
+            _ if is_header => Some(TextStyle::Bold),
+            Some(b'@') => Some(TextStyle::Place),
+            Some(b'+') => Some(TextStyle::Good),
+            Some(b'-') => Some(TextStyle::Bad),
+            _ => None,
+        };
+        let line = tame(line);
+        text.push_str(&style.map_or_else(|| line.clone().into(), |style| screen.out(style, &line)));
+        text.push('\n');
+    }
+    text
 }
 
 /// The moves of the repository itself, which are in no patch and which no undo takes back.
@@ -76,6 +142,37 @@ pub(super) fn say_moves(moves: &[api::RepositoryMove], remote: &Remote) {
         let (words, command) = (tame_name(&one.words), tame_name(&one.command));
         remote.screen.say(format!("{words}; `{command}` takes it back"));
     }
+}
+
+/// The first turn that ran where the session works now without having left it since, and the last one that is over.
+async fn turns_here(session: &str, remote: &Remote) -> Result<Option<(u32, u32)>> {
+    let now = remote.client.session(session).await.or_cli_error()?;
+    let Some(last) = last_turn(session, remote).await? else { return Ok(None) };
+    // Nothing was ever changed: all of them did.
+    if now.epoch == 0 {
+        return Ok(Some((1, last)));
+    }
+    let (mut first, mut since) = (last + 1, None);
+    let came = last_fact(
+        session,
+        |what| match what {
+            What::Rule(RuleFact::TurnStarted { turn, .. }) => {
+                first = *turn;
+                None
+            }
+            What::Rule(RuleFact::ScopeChanged { scope, .. }) if scope.directory == now.directory => {
+                since = Some(first);
+                None
+            }
+            What::Rule(RuleFact::ScopeChanged { .. }) => Some(since.unwrap_or(first)),
+            What::Rule(RuleFact::Opened { scope, .. }) if scope.directory == now.directory => Some(1),
+            What::Rule(RuleFact::Opened { .. }) => Some(since.unwrap_or(first)),
+            What::Rule(_) | What::Story(_) | What::Other(_) => None,
+        },
+        remote,
+    )
+    .await?;
+    Ok(came.filter(|first| *first <= last).map(|first| (first, last)))
 }
 
 /// The last turn that is over, if there is one.

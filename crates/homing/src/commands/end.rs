@@ -40,7 +40,7 @@ pub(crate) async fn end(args: &EndArgs, remote: &Remote) -> Result<Exit> {
     if session.state == SessionState::Ended {
         return Ok(Exit::Done);
     }
-    remote.screen.say("it ends as soon as its turn is over");
+    remote.screen.say("it ends as soon as its turn is over; `homing stop` ends the turn now");
     Ok(Exit::Later)
 }
 

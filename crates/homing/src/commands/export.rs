@@ -4,17 +4,17 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use api::ExportLine;
 
 use crate::data_dir::write_whole;
-use crate::exit::{CliError, Exit};
+use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
+use crate::transcript::Transcript;
 
 /// Take a conversation along as a file
 ///
 /// What was said in turns that are over, by whom, and what came of it: JSON Lines, for `homing import` here or elsewhere.
-/// What still waits stays where it is.
+/// What still waits stays where it is. With `--markdown` it is a page to be read, and cannot be imported.
 #[derive(clap::Args)]
 pub(crate) struct ExportArgs {
     /// The session [default: this directory's]
@@ -22,26 +22,29 @@ pub(crate) struct ExportArgs {
     /// The file to write, for you alone [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// A page of Markdown instead: who said what, with each tool on one line
+    #[arg(long)]
+    markdown: bool,
 }
 
 pub(crate) async fn export(args: &ExportArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
     let file = remote.client.export(&session).await.or_cli_error()?;
-    let broken = || CliError::new(Exit::Failed, "what the server gave is no export").hint("try again");
-    let text = std::str::from_utf8(&file).map_err(|_| broken())?;
-    let header = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
-    let Some(ExportLine::Header(header)) = header else { return Err(broken().into()) };
+    let transcript = Transcript::read(&file)?;
+    let header = &transcript.header;
+    let page = args.markdown.then(|| transcript.markdown().into_bytes());
+    let text = page.as_deref().unwrap_or(&file);
     match &args.output {
         Some(path) => {
-            write_whole(&std::path::absolute(path)?, text.trim_end())?;
+            write_whole(&std::path::absolute(path)?, String::from_utf8_lossy(text).trim_end())?;
             if remote.screen.json {
-                remote.screen.object(&header)?;
+                remote.screen.object(header)?;
             }
         }
-        None => std::io::stdout().lock().write_all(&file)?,
+        None => std::io::stdout().lock().write_all(text)?,
     }
     let left = header.left_out;
-    let turns = match text.lines().count().saturating_sub(2) {
+    let turns = match transcript.turns.len() {
         1 => "1 turn".to_owned(),
         turns => format!("{turns} turns"),
     };

@@ -5,13 +5,14 @@ use api::{HandOver, NewGrant};
 
 use crate::describe::GrantArg;
 use crate::exit::{CliError, Exit};
+use crate::names;
 use crate::people_lookup::{GranteeNames, grantee, person_id};
 use crate::remote::{OrCliError, Remote};
 use crate::{describe, system, time};
 
 /// List what was given on a session or an agent, give something, or take it back
 ///
-/// ON is a session (ses_…) or `agent:NAME`. TO is a person (handle, e-mail address or id), `group:NAME`, or `org` for
+/// ON is a session or `agent:NAME`. TO is a person (handle, e-mail address or id), `group:NAME`, or `org` for
 /// everybody in your org.
 #[derive(clap::Args)]
 pub(crate) struct GrantArgs {
@@ -53,18 +54,20 @@ enum GrantVerb {
 
 pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
     match args.verb {
-        GrantVerb::Ls { on } => list(&resource(&on)?, remote).await?,
+        GrantVerb::Ls { on } => list(&resource(&on, remote).await?, remote).await?,
         GrantVerb::Give { on, to, grant } => {
             let new = NewGrant { to: grantee(&to, remote).await?, grant: grant.into() };
-            let given = remote.client.give(&resource(&on)?, &new).await.or_cli_error()?;
+            let given = remote.client.give(&resource(&on, remote).await?, &new).await.or_cli_error()?;
             remote.done(&given, format!("{to} may {} {on}", describe::grant(given.grant)))?;
         }
         GrantVerb::Take { on, from } => {
             let grantee = grantee(&from, remote).await?;
-            let taken = remote.client.take_back(&resource(&on)?, grantee).await.or_cli_error()?;
+            let taken =
+                remote.client.take_back(&resource(&on, remote).await?, grantee).await.or_cli_error()?;
             remote.done(&taken, format!("{from} has nothing on {on} any more"))?;
         }
         GrantVerb::HandOver { session, to } => {
+            let session = names::session(&session, remote).await?;
             let over = HandOver { to: person_id(&to, remote).await? };
             let done = remote.client.hand_over(&session, &over).await.or_cli_error()?;
             remote.done(&done, format!("{session} is {to}'s when they accept it"))?;
@@ -79,6 +82,7 @@ pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
             remote.done(&done, format!("{session} stays whose it is"))?;
         }
         GrantVerb::Keep { session } => {
+            let session = names::session(&session, remote).await?;
             let done = remote.client.take_offer_back(&session).await.or_cli_error()?;
             remote.done(&done, format!("{session} is offered to nobody"))?;
         }
@@ -87,11 +91,11 @@ pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
 }
 
 /// The path of what is given something on.
-fn resource(on: &str) -> Result<String> {
+async fn resource(on: &str, remote: &Remote) -> Result<String> {
     match on.strip_prefix("agent:") {
         Some(name) if is_name(name) => Ok(format!("agents/{name}")),
-        None if on.starts_with("ses_") && is_name(on) => Ok(format!("sessions/{on}")),
-        _ => Err(CliError::new(Exit::Usage, format!("{on:?} is neither a session nor an agent"))
+        None => Ok(format!("sessions/{}", names::session(on, remote).await?)),
+        Some(_) => Err(CliError::new(Exit::Usage, format!("{on:?} is neither a session nor an agent"))
             .hint("write ses_… (`homing ls`) or agent:NAME (`homing agents`)")
             .into()),
     }
@@ -125,7 +129,7 @@ async fn list(on: &str, remote: &Remote) -> Result<()> {
         return Ok(remote.screen.object(&page)?);
     }
     if page.items.is_empty() {
-        remote.screen.say("nothing was given on it to anybody");
+        remote.screen.say("nobody but its owner has a grant on it; `homing grant give` shares it");
         return Ok(());
     }
     let names = GranteeNames::load(remote).await?;

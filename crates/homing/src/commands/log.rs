@@ -1,20 +1,23 @@
 //! `homing log`: a session's facts, and what happens next.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use anyhow::Result;
 use api::client::FollowItem;
-use api::{Fact, FactsQuery, LIMIT_MAX, RuleFact, What};
+use api::{Fact, FactsQuery, LIMIT_MAX, MessageQuery, RuleFact, What};
 
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{TextStyle, tame};
 use crate::target::session_or_here;
+use crate::transcript::Transcript;
 use crate::{describe, time};
 
 /// Print a session's facts
 ///
-/// One line per fact: its number, when, and what happened. With `-f` it goes on with what happens next, over restarts of
+/// One line per fact: its number, when, and what happened; what people said with their words. `--talk` prints the conversation
+/// alone, to be read. With `-f` it goes on with what happens next, over restarts of
 /// the server, until Ctrl-C.
 #[derive(clap::Args)]
 pub(crate) struct LogArgs {
@@ -29,18 +32,47 @@ pub(crate) struct LogArgs {
     /// Only the last so many
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "after")]
     last: Option<u64>,
+    /// The conversation alone: who said what and when, with each tool on one line
+    #[arg(long, conflicts_with_all = ["follow", "after", "last"])]
+    talk: bool,
 }
 
 pub(crate) async fn log(args: &LogArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
+    if args.talk {
+        return talk(&session, remote).await;
+    }
     // Asked first, so that an unknown session is told as such.
     let number = remote.client.session(&session).await.or_cli_error()?.number;
     let after = args.last.map_or(args.after, |last| number.saturating_sub(last));
     if args.follow { follow(&session, after, remote).await } else { print(&session, after, remote).await }
 }
 
+/// The turns that are over, then what runs or waits.
+async fn talk(session: &str, remote: &Remote) -> Result<Exit> {
+    let export = remote.client.export(session).await.or_cli_error()?;
+    if remote.screen.json {
+        return Ok(std::io::stdout().lock().write_all(&export).map(|()| Exit::Done)?);
+    }
+    let transcript = Transcript::read(&export)?;
+    transcript.show(remote.screen)?;
+    let queue = remote.client.queue(session).await.or_cli_error()?.items;
+    for item in &queue {
+        let who = item.said_by.as_ref().and_then(|who| who.handle.as_deref()).unwrap_or(&item.by);
+        let when = format!("{} ({})", time::full(item.accepted_at), describe::queued(item));
+        let (who, when) = (tame(who), remote.screen.out(TextStyle::Dim, &when).into_owned());
+        remote.screen.line(format!("{}  {when}", remote.screen.out(TextStyle::Bold, &who)))?;
+        let said: String = tame(item.text.trim_end()).lines().map(|line| format!("  {line}\n")).collect();
+        remote.screen.line(said)?;
+    }
+    if transcript.turns.is_empty() && queue.is_empty() {
+        remote.screen.say("nothing was said in this session yet");
+    }
+    Ok(Exit::Done)
+}
+
 async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
-    let mut names = HandleCache::default();
+    let mut names = SpeakerCache::default();
     let limit = u32::try_from(LIMIT_MAX).ok();
     loop {
         let page = remote
@@ -59,20 +91,23 @@ async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
 }
 
 async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
-    let (mut facts, mut names) = (remote.client.follow(session, after), HandleCache::default());
+    let (mut facts, mut names) = (remote.client.follow(session, after), SpeakerCache::default());
     loop {
-        // Live words come again as facts; a log has them once.
-        if let FollowItem::Fact(fact) = facts.next().await.or_cli_error()? {
-            show(&fact, &mut names, remote).await?;
+        match facts.next().await.or_cli_error()? {
+            FollowItem::Fact(fact) => show(&fact, &mut names, remote).await?,
+            FollowItem::Away { reason } => remote.screen.say(tame(&describe::away(&reason))),
+            FollowItem::Back => remote.screen.say(describe::BACK),
+            // Live words come again as facts; a log has them once.
+            FollowItem::Live(_) | FollowItem::Progress(_) => {}
         }
     }
 }
 
 /// The handles of people whose ids were met.
 #[derive(Debug, Default)]
-struct HandleCache(BTreeMap<String, String>);
+struct SpeakerCache(BTreeMap<String, String>);
 
-impl HandleCache {
+impl SpeakerCache {
     /// The handle of somebody; the id if this credential may not know it.
     async fn of(&mut self, person: &str, remote: &Remote) -> String {
         if let Some(name) = self.0.get(person) {
@@ -85,22 +120,24 @@ impl HandleCache {
     }
 }
 
-/// With whoever has said it by their name.
-async fn named(fact: &Fact, names: &mut HandleCache, remote: &Remote) -> Fact {
-    let mut fact = fact.clone();
-    if let What::Rule(RuleFact::Queued { by, .. }) = &mut fact.what {
-        *by = names.of(by, remote).await;
-    }
-    fact
+/// A fact in words; of a message, who said it and what.
+async fn told(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<String> {
+    let What::Rule(RuleFact::Queued { message, by, .. }) = &fact.what else {
+        return Ok(describe::fact(fact));
+    };
+    let query = MessageQuery { words: Some(true), wait: None };
+    let said = remote.client.receipt(message, &query).await.or_cli_error()?.text;
+    let said = said.filter(|said| !said.is_empty()).unwrap_or_else(|| "(forgotten)".to_owned());
+    Ok(format!("{} says: {}  ({message})", names.of(by, remote).await, said.trim_end()))
 }
 
-async fn show(fact: &Fact, names: &mut HandleCache, remote: &Remote) -> Result<()> {
+async fn show(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<()> {
     let screen = remote.screen;
     if screen.json {
         return Ok(screen.object(fact)?);
     }
     let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
-    let words = tame(&describe::fact(&named(fact, names, remote).await));
+    let words = tame(&told(fact, names, remote).await?);
     let mut lines = words.trim_end().lines();
     screen.line(format!("{}  {}", screen.out(TextStyle::Dim, &margin), lines.next().unwrap_or_default()))?;
     for line in lines {

@@ -1,13 +1,18 @@
 //! `homing ls`: sessions, the ones with the newest activity first.
 
 use anyhow::Result;
-use api::{LIMIT_MAX, Page, Session, SessionsQuery, Which};
+use api::{Doing, LIMIT_MAX, Page, Session, SessionsQuery, Which};
 
 use crate::exit::Exit;
+use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
+use crate::table::{self, Column};
+use crate::target::path_text;
 use crate::{describe, system, time};
 
 /// List sessions, the ones with the newest activity first
+///
+/// On a terminal, ids are short, and `@1` is the session of the first line, in any other command. A pipe gets whole ids.
 #[derive(clap::Args)]
 pub(crate) struct LsArgs {
     /// Ended and archived ones, too
@@ -16,37 +21,111 @@ pub(crate) struct LsArgs {
     /// Only those that have ended
     #[arg(long, conflicts_with = "all")]
     ended: bool,
+    /// Only those of this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only those that work in this directory or below it
+    #[arg(long, short, value_name = "DIR")]
+    directory: Option<String>,
+    /// Only those that do this
+    #[arg(long, value_enum, conflicts_with = "ended")]
+    state: Option<StateArg>,
+    /// Only those with these words in their title
+    #[arg(long, short, value_name = "WORDS")]
+    text: Option<String>,
     /// The most sessions to show
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
+/// The work of a session, as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum StateArg {
+    /// A turn is under way
+    Running,
+    /// Messages wait, and no turn is under way
+    Waiting,
+    /// Neither
+    Dormant,
+    /// It is over
+    Ended,
+}
+
+impl LsArgs {
+    fn query(&self, remote: &Remote) -> Result<SessionsQuery> {
+        let which = match (self.all, self.ended || self.state == Some(StateArg::Ended)) {
+            (_, true) => Which::Ended,
+            (true, false) => Which::All,
+            (false, false) => Which::Open,
+        };
+        let doing = self.state.and_then(|state| match state {
+            StateArg::Running => Some(Doing::Running),
+            StateArg::Waiting => Some(Doing::Waiting),
+            StateArg::Dormant => Some(Doing::Dormant),
+            StateArg::Ended => None,
+        });
+        let directory = match &self.directory {
+            // A server elsewhere knows its own directories.
+            Some(named) if remote.is_elsewhere => Some(named.clone()),
+            Some(named) => {
+                let path = std::path::absolute(named)?;
+                Some(path_text(&std::fs::canonicalize(&path).unwrap_or(path))?)
+            }
+            None => None,
+        };
+        let (agent, text) = (self.agent.clone(), self.text.clone());
+        Ok(SessionsQuery { which: Some(which), agent, directory, doing, text, ..SessionsQuery::default() })
+    }
+
+    fn is_narrowed(&self) -> bool {
+        let Self { agent, directory, state, text, .. } = self;
+        [agent, directory, text].into_iter().any(Option::is_some) || state.is_some()
+    }
+}
+
+const COLUMNS: [Column; 7] = [
+    Column::new("").goes(7),
+    Column::new("SESSION"),
+    Column::new("STATE").goes(6),
+    Column::new("LAST").goes(3),
+    Column::new("AGENT").right(8).goes(2),
+    Column::new("DIRECTORY").left(14).goes(4),
+    Column::new("TITLE").right(14),
+];
+
 pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
-    let which = match (args.all, args.ended) {
-        (true, _) => Which::All,
-        (false, true) => Which::Ended,
-        (false, false) => Which::Open,
-    };
-    let page = pages(remote, which, args.limit).await?;
+    let page = pages(remote, args.query(remote)?, args.limit).await?;
     if remote.screen.json {
         remote.screen.object(&page)?;
         return Ok(Exit::Done);
     }
     if page.items.is_empty() {
-        remote.screen.say("there are none; `homing send --follow \"hello\"` starts one");
+        remote.screen.say(match args.is_narrowed() {
+            true => "none is like that; `homing ls --all` lists all there are",
+            false => "there are none; `homing send --follow \"hello\"` starts one",
+        });
         return Ok(Exit::Done);
     }
-    let rows: Vec<Vec<String>> = page.items.iter().map(row).collect();
-    remote.screen.table(&["SESSION", "STATE", "LAST", "AGENT", "DIRECTORY", "TITLE"], &rows)?;
+    let ids = page.items.iter().map(|session| session.id.clone()).collect::<Vec<_>>();
+    let shown = names::shown(Kind::Session, &ids, remote);
+    let rows: Vec<Vec<String>> =
+        page.items.iter().zip(&shown).map(|(session, (mark, id))| row(session, mark, id)).collect();
+    table::print(remote.screen, &COLUMNS, &rows)?;
+    for (session, (_, id)) in page.items.iter().zip(&shown) {
+        if let Some(waiting) = session.waiting.as_ref().filter(|waiting| waiting.why != "starting") {
+            remote.screen.say(format!("{id} waits: {}", describe::waiting(waiting)));
+        }
+    }
     if page.next.is_some() {
         remote.screen.say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
     }
     Ok(Exit::Done)
 }
 
-fn row(session: &Session) -> Vec<String> {
+fn row(session: &Session, mark: &str, id: &str) -> Vec<String> {
     vec![
-        session.id.clone(),
+        mark.to_owned(),
+        id.to_owned(),
         describe::doing(session),
         time::ago(session.touched_at, system::now()),
         agent(session),
@@ -63,13 +142,13 @@ fn agent(session: &Session) -> String {
 }
 
 /// As many pages as it takes, as one.
-async fn pages(remote: &Remote, which: Which, limit: u32) -> Result<Page<Session>> {
+async fn pages(remote: &Remote, query: SessionsQuery, limit: u32) -> Result<Page<Session>> {
     let mut all = Page { items: Vec::new(), next: None };
     let page_max = u32::try_from(LIMIT_MAX).unwrap_or(u32::MAX);
     loop {
         let left = limit - u32::try_from(all.items.len()).unwrap_or(limit);
         let query =
-            SessionsQuery { which: Some(which), limit: Some(left.min(page_max)), cursor: all.next.take() };
+            SessionsQuery { limit: Some(left.min(page_max)), cursor: all.next.take(), ..query.clone() };
         let page = remote.client.sessions(&query).await.or_cli_error()?;
         all.items.extend(page.items);
         all.next = page.next;

@@ -5,13 +5,23 @@ use api::client::ChangeOutcome;
 use api::{EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt, ReceiptState};
 
 use crate::exit::{CliError, Exit};
+use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::cut;
+use crate::table::{self, Column};
 use crate::target::session_or_here;
 use crate::{describe, system, time};
 
 /// The length of a message's words that a list shows.
 const WORDS_SHOWN: usize = 60;
+
+const COLUMNS: [Column; 5] = [
+    Column::new("").goes(4),
+    Column::new("MESSAGE"),
+    Column::new("STATE").right(12).goes(3),
+    Column::new("SINCE").goes(1),
+    Column::new("WORDS").right(12),
+];
 
 /// List what waits in a session, or change it
 ///
@@ -65,6 +75,30 @@ enum QueueVerb {
     Withdraw { message: String },
 }
 
+impl QueueVerb {
+    /// The same with the whole ids of the messages that are meant.
+    async fn resolved(self, remote: &Remote) -> Result<Self> {
+        let whole = async |typed: String| names::message(&typed, remote).await;
+        Ok(match self {
+            Self::Move { message, before, first, last } => {
+                let before = match before {
+                    Some(before) => Some(whole(before).await?),
+                    None => None,
+                };
+                Self::Move { message: whole(message).await?, before, first, last }
+            }
+            Self::Edit { message, text, revision } => {
+                Self::Edit { message: whole(message).await?, text, revision }
+            }
+            Self::Hold { message } => Self::Hold { message: whole(message).await? },
+            Self::Release { message, here, there } => {
+                Self::Release { message: whole(message).await?, here, there }
+            }
+            Self::Withdraw { message } => Self::Withdraw { message: whole(message).await? },
+        })
+    }
+}
+
 pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
     if let (Some(session), Some(_)) = (&args.session, &args.verb) {
         return Err(CliError::new(
@@ -75,8 +109,12 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
         .into());
     }
     let client = &remote.client;
+    let verb = match args.verb {
+        Some(verb) => Some(verb.resolved(remote).await?),
+        None => None,
+    };
     let held = |held, there| MessageChange::Hold(Hold { held, there });
-    let verdict = match args.verb {
+    let verdict = match verb {
         None => return list(args.session.as_deref(), remote).await,
         Some(QueueVerb::Move { message, before, first, last: _ }) => {
             return put(&message, before.as_deref(), first, remote).await;
@@ -105,7 +143,7 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
     tell(verdict, remote)
 }
 
-async fn list(session: Option<&str>, remote: &Remote) -> Result<Exit> {
+pub(super) async fn list(session: Option<&str>, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(session, remote).await?;
     let queue = remote.client.queue(&session).await.or_cli_error()?;
     show(&queue, remote)?;
@@ -140,16 +178,17 @@ fn show(queue: &Queue, remote: &Remote) -> Result<()> {
         return Ok(remote.screen.object(queue)?);
     }
     if queue.items.is_empty() {
-        remote.screen.say("nothing waits or runs there");
+        remote.screen.say("nothing waits or runs in this session");
         return Ok(());
     }
-    let row = |item: &Queued| {
-        let why = item.why.as_ref().map(|why| format!(" ({})", describe::plain(why))).unwrap_or_default();
-        let state = format!("{}{why}", describe::state(item.state));
-        vec![item.id.clone(), state, time::ago(item.accepted_at, system::now()), cut(&item.text, WORDS_SHOWN)]
+    let ids = queue.items.iter().map(|item| item.id.clone()).collect::<Vec<_>>();
+    let row = |(item, (mark, id)): (&Queued, (String, String))| {
+        let since = time::ago(item.accepted_at, system::now());
+        vec![mark, id, describe::queued(item), since, cut(&item.text, WORDS_SHOWN)]
     };
-    let rows: Vec<Vec<String>> = queue.items.iter().map(row).collect();
-    Ok(remote.screen.table(&["MESSAGE", "STATE", "SINCE", "WORDS"], &rows)?)
+    let shown = names::shown(Kind::Message, &ids, remote);
+    let rows: Vec<Vec<String>> = queue.items.iter().zip(shown).map(row).collect();
+    Ok(table::print(remote.screen, &COLUMNS, &rows)?)
 }
 
 fn tell(verdict: ChangeOutcome<Receipt>, remote: &Remote) -> Result<Exit> {
@@ -161,7 +200,7 @@ fn tell(verdict: ChangeOutcome<Receipt>, remote: &Remote) -> Result<Exit> {
         remote.screen.line(format!("{} {}", receipt.id, describe::standing(&receipt)))?;
     }
     if pending {
-        remote.screen.say("not decided yet; `homing show` says later");
+        remote.screen.say(format!("not decided yet; `homing show {}` says what came of it", receipt.id));
         return Ok(Exit::Later);
     }
     Ok(Exit::Done)

@@ -8,7 +8,7 @@ use crate::commands::diff::last_fact;
 use crate::commands::undo::watch_back;
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
-use crate::target::session_or_here;
+use crate::target::TurnArgs;
 
 /// Take an undo back
 ///
@@ -16,16 +16,13 @@ use crate::target::session_or_here;
 /// since, nothing is changed, and you are told which. The same turn can be undone again.
 #[derive(clap::Args)]
 pub(crate) struct RedoArgs {
-    /// The turn that was undone, as `homing log` numbers it [default: the one that was undone last]
-    turn: Option<u32>,
-    /// The session [default: this directory's]
-    #[arg(long, short)]
-    session: Option<String>,
+    #[command(flatten)]
+    which: TurnArgs,
 }
 
 pub(crate) async fn redo(args: &RedoArgs, remote: &Remote) -> Result<Exit> {
-    let session = session_or_here(args.session.as_deref(), remote).await?;
-    let turn = match args.turn {
+    let (session, turn) = args.which.resolve(remote).await?;
+    let turn = match turn {
         Some(turn) => turn,
         None => last_undone(&session, remote).await?.ok_or_else(nothing_undone)?,
     };

@@ -106,16 +106,20 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
             ScopeRequest::Relink(ScopeRelink { relink, now })
         }
     };
-    let before = remote.client.session(&session).await.or_cli_error()?;
-    let now =
-        match remote.client.change_scope(&session, &request).await.or_cli_error().map_err(without_now)? {
-            ChangeOutcome::Done(now) => now,
-            ChangeOutcome::Pending(_) => {
-                remote.screen.say("not decided yet; `homing scope` says later");
-                return Ok(Exit::Later);
-            }
-        };
-    match watch(&session, Some(CHANGE_WAIT), remote, until_settled(&before, &now, remote)).await? {
+    change(&session, &request, remote).await
+}
+
+/// Changes the scope of a session, and waits until it is so.
+pub(super) async fn change(session: &str, request: &ScopeRequest, remote: &Remote) -> Result<Exit> {
+    let before = remote.client.session(session).await.or_cli_error()?;
+    let now = match remote.client.change_scope(session, request).await.or_cli_error().map_err(without_now)? {
+        ChangeOutcome::Done(now) => now,
+        ChangeOutcome::Pending(_) => {
+            remote.screen.say("not decided yet; `homing scope` says later");
+            return Ok(Exit::Later);
+        }
+    };
+    match watch(session, Some(CHANGE_WAIT), remote, until_settled(&before, &now, remote)).await? {
         Watched::Over(settled) => settled?,
         Watched::Left => {
             remote.screen.say(LEFT);
@@ -128,7 +132,7 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
             return Ok(Exit::Later);
         }
     }
-    show(&remote.client.session(&session).await.or_cli_error()?, remote)
+    show(&remote.client.session(session).await.or_cli_error()?, remote)
 }
 
 /// The advice to a change that has to be now.
@@ -177,7 +181,12 @@ pub(super) async fn until_changed(session: &str, after: u64, remote: &Remote) ->
         match what {
             What::Rule(RuleFact::ScopeChanged { .. }) => return Ok(()),
             What::Rule(RuleFact::ScopeKept { why, .. }) if why == "asked" => {
-                return Err(CliError::new(Exit::Failed, "the change was given up").into());
+                return Err(CliError::new(
+                    Exit::Failed,
+                    "somebody gave the change up; the scope stays as it was",
+                )
+                .hint("`homing scope` shows where the session is; ask again if it is still wanted")
+                .into());
             }
             What::Rule(RuleFact::ScopeKept { .. }) => {
                 return Err(CliError::new(Exit::Failed, format!("the scope stays as it was. {notice}"))
@@ -215,7 +224,7 @@ async fn was_asked(before: &Session, now: &Session, remote: &Remote) -> Result<b
     Ok(false)
 }
 
-fn choices(choices: &Choices, remote: &Remote) -> Result<Exit> {
+pub(super) fn choices(choices: &Choices, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(choices)?;
         return Ok(Exit::Done);

@@ -1,18 +1,22 @@
-//! `homing send`: say something to a session.
+//! `homing send`: say something to a session. `attached` reads the files that go along.
+
+mod attached;
 
 use std::io::{self, IsTerminal, Read};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use api::{Delivery, NewMessage, Receipt};
+use api::{Delivery, NewMessage, Receipt, SayParts};
 
 use crate::commands::stop::stop_message;
-use crate::describe;
 use crate::exit::{CliError, Exit};
-use crate::follow::{FollowStep, Follower, conclude};
+use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
 use crate::keyboard::Interrupts;
-use crate::remote::{OrCliError, Remote};
+use crate::line_editor::{self, LineEditor, Typed};
+use crate::remote::Remote;
 use crate::target::{MakeArgs, TargetArgs};
+use crate::{answering, describe, notify};
 
 /// The time for which a detached follower waits for a second Ctrl-C before it goes.
 const SECOND_WAIT: Duration = Duration::from_secs(2);
@@ -37,6 +41,9 @@ pub(crate) struct SendArgs {
     /// Nobody is there to answer what the agent asks: rules decide, then the policy for that (`policy.unattended`)
     #[arg(long)]
     unattended: bool,
+    /// Send this text file along; may be said several times
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
@@ -55,11 +62,15 @@ impl SendArgs {
 
 pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     let text = words_of(&args.text)?;
+    let parts = attached::parts(text, &args.attach)?;
     let target = args.target.resolve(&args.make, remote).await?;
-    let message = NewMessage::text(target.to.clone(), text).delivered(args.delivery(), None);
-    let message = message.left_alone(args.unattended);
-    let receipt = remote.client.say(&message).await.or_cli_error()?;
+    let (to, delivery, unattended) = (target.to.clone(), args.delivery(), args.unattended);
+    let message = NewMessage::Parts(SayParts { to, parts, delivery, under: None, unattended });
+    let receipt = target.say(&message, remote).await?;
     target.announce(&receipt, remote);
+    if let Some(hint) = &receipt.hint {
+        remote.screen.say(hint);
+    }
     if args.follow {
         return watch(remote, &receipt).await;
     }
@@ -92,24 +103,70 @@ fn words_of(arguments: &[String]) -> Result<String> {
 }
 
 async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
-    let mut interrupts = Interrupts::listen()?;
+    // Where somebody looks on and can type, questions are answered in place.
+    let prompted = line_editor::is_possible(remote.screen).then(|| remote.screen.with_area());
+    let (screen, area) = prompted.map_or((remote.screen, None), |(screen, area)| (screen, Some(area)));
+    let remote = &Remote { screen, ..remote.clone() };
+    let (began, mut interrupts) = (Instant::now(), Interrupts::listen()?);
     let mut follower = Follower::begin(remote, receipt).await?;
+    let mut question: Option<(OpenApproval, LineEditor)> = None;
     loop {
-        let step = tokio::select! {
-            step = follower.step() => step?,
+        tokio::select! {
+            step = follower.step() => match step? {
+                FollowStep::On => {}
+                FollowStep::Settled => question = None,
+                FollowStep::Question(asked) => {
+                    remote.screen.say(asked.words());
+                    notify::agent_asks(&asked, remote);
+                    question = match area {
+                        Some(area) => {
+                            let mut editor = LineEditor::begin(area, "")?;
+                            answering::ask(&asked, &mut editor)?;
+                            Some((asked, editor))
+                        }
+                        None => {
+                            remote.screen.say(asked.how());
+                            None
+                        }
+                    };
+                }
+                FollowStep::Over(receipt) => {
+                    drop(question);
+                    notify::turn_is_over(&receipt, began.elapsed(), remote);
+                    return conclude(&receipt, remote.screen);
+                }
+            },
+            typed = next_typed(&mut question) => {
+                let words = match typed? {
+                    Typed::Interrupt | Typed::Leave => {
+                        drop(question);
+                        follower.leave_line()?;
+                        return leave(remote, receipt, &mut interrupts).await;
+                    }
+                    Typed::Unfold => continue,
+                    Typed::Answer(key) => key.to_string(),
+                    Typed::Said(text) => text,
+                };
+                if let Some((asked, editor)) = question.take() {
+                    remote.screen.say(format!("> {words}"));
+                    let is_settled = answering::answer(&asked, &words, remote).await?;
+                    question = Some((asked, editor)).filter(|_| !is_settled);
+                }
+            }
             () = interrupts.next() => {
+                drop(question);
                 follower.leave_line()?;
                 return leave(remote, receipt, &mut interrupts).await;
             }
-        };
-        match step {
-            FollowStep::On => {}
-            FollowStep::Question(asked) => {
-                remote.screen.say(asked.words());
-                remote.screen.say(asked.how());
-            }
-            FollowStep::Over(receipt) => return conclude(&receipt, remote.screen),
         }
+    }
+}
+
+/// The next word or key while a question is open. Without one the keyboard is the shell's.
+async fn next_typed(question: &mut Option<(OpenApproval, LineEditor)>) -> Result<Typed> {
+    match question {
+        Some((_, editor)) => editor.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,9 +1,10 @@
 //! `homing show`: one session, or one message with its answer.
 
 use anyhow::Result;
-use api::{MessageQuery, Readiness, Receipt, Session};
+use api::{MessageQuery, Readiness, Receipt, Session, TitleBy};
 
 use crate::exit::Exit;
+use crate::names::{SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{Screen, TextStyle, tame};
 use crate::target::session_or_here;
@@ -12,7 +13,7 @@ use crate::{describe, time};
 /// Show a session, or a message with its answer
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
-    /// A session (ses_…) or a message (msg_…) [default: this directory's session]
+    /// A session or a message [default: this directory's session]
     what: Option<String>,
     /// Wait up to so many seconds for a message to become final
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=60))]
@@ -20,18 +21,21 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
-    match args.what.as_deref() {
-        Some(message) if message.starts_with("msg_") => {
+    let what = match args.what.as_deref() {
+        Some(typed) => session_or_message(typed, remote).await?,
+        None => SessionOrMessage::Session(session_or_here(None, remote).await?),
+    };
+    match what {
+        SessionOrMessage::Message(message) => {
             let query = MessageQuery { wait: args.wait, words: Some(true) };
-            let receipt = remote.client.receipt(message, &query).await.or_cli_error()?;
+            let receipt = remote.client.receipt(&message, &query).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&receipt)?
             } else {
                 show_message(&receipt, remote.screen)?
             }
         }
-        session => {
-            let session = session_or_here(session, remote).await?;
+        SessionOrMessage::Session(session) => {
             let session = remote.client.session(&session).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&session)?
@@ -46,12 +50,17 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
 
 fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<()> {
     let mut pairs = vec![("session", session.id.clone())];
-    pairs.extend(session.title.clone().map(|title| ("title", title)));
+    pairs.extend(session.title.clone().map(|title| ("title", titled(session.title_by, title))));
     let why = session.why.map(|why| format!(" ({})", describe::ended(why))).unwrap_or_default();
     pairs.push(("state", format!("{}{why}", describe::doing(session))));
+    pairs.extend(session.waiting.as_ref().map(|waiting| ("waits", describe::waiting(waiting))));
     pairs.extend(session.owned_by.clone().map(|who| ("owner", who.handle.unwrap_or(who.id))));
     pairs.push(("agent", session.agent.clone()));
-    pairs.extend(session.model.clone().map(|model| ("model", model)));
+    let own_word = session.own_word.clone().unwrap_or_default();
+    let says = own_word.model.map(|model| format!("{model} (the agent's own word)"));
+    pairs.extend(session.model.clone().or(says).map(|model| ("model", model)));
+    pairs.extend(own_word.native.map(|native| ("agent's id", native)));
+    pairs.extend(own_word.usage.map(|usage| ("used", describe::used(&usage))));
     pairs.extend(session.mode.clone().map(|mode| ("mode", mode)));
     pairs.push(("directory", session.directory.clone()));
     pairs.extend(
@@ -65,11 +74,23 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
         format!("as {there}, from {org}")
     });
     pairs.extend(imported.map(|imported| ("imported", imported)));
-    pairs.extend(describe::readiness(ready).into_iter().map(|line| ("ready", line)));
+    // What it waits for was said above.
+    if session.waiting.is_none() || ready.state == api::Ready::Blocked {
+        pairs.extend(describe::readiness(ready).into_iter().map(|line| ("ready", line)));
+    }
     pairs.push(("made", time::full(session.made_at)));
     pairs.push(("last", time::full(session.touched_at)));
     pairs.push(("facts", format!("{} (`homing log {}`)", session.number, session.id)));
     Ok(screen.pairs(&pairs)?)
+}
+
+/// The title, and whose it is unless a person gave it.
+fn titled(by: Option<TitleBy>, title: String) -> String {
+    match by {
+        Some(TitleBy::Words) => format!("{title} (its first words; `homing rename` names it)"),
+        Some(TitleBy::Agent) => format!("{title} (by the agent)"),
+        Some(TitleBy::Person) | None => title,
+    }
 }
 
 fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {

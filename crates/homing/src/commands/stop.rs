@@ -5,6 +5,7 @@ use api::{FactsQuery, MessageQuery, Receipt, ReceiptState, Story, What};
 
 use crate::describe;
 use crate::exit::Exit;
+use crate::names::{SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::TextStyle;
 use crate::target::session_or_here;
@@ -20,18 +21,26 @@ const LAST_FACTS: u64 = 20;
 /// Without an argument it is the session of this directory. Stopping what is over is fine and changes nothing.
 #[derive(clap::Args)]
 pub(crate) struct StopArgs {
-    /// A message (msg_…) or a session (ses_…)
+    /// A message or a session [default: this directory's session]
     what: Option<String>,
 }
 
 pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
-    let message = match args.what.as_deref() {
-        Some(message) if message.starts_with("msg_") => Some(message.to_owned()),
-        session => running_in(remote, &session_or_here(session, remote).await?).await?,
+    let what = match args.what.as_deref() {
+        Some(typed) => session_or_message(typed, remote).await?,
+        None => SessionOrMessage::Session(session_or_here(None, remote).await?),
     };
-    let Some(message) = message else {
-        remote.screen.say("nothing runs there");
-        return Ok(Exit::Done);
+    let message = match what {
+        SessionOrMessage::Message(message) => message,
+        SessionOrMessage::Session(session) => {
+            let Some(message) = running_in(remote, &session).await? else {
+                remote
+                    .screen
+                    .say(format!("nothing runs in {session}; `homing queue {session}` lists what waits"));
+                return Ok(Exit::Done);
+            };
+            message
+        }
     };
     let stopped = stop_message(remote, &message).await?;
     if remote.screen.json {
@@ -49,7 +58,7 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
 }
 
 /// The message whose turn runs now. From here on it is that one, whatever runs by the time the stop arrives.
-async fn running_in(remote: &Remote, session: &str) -> Result<Option<String>> {
+pub(super) async fn running_in(remote: &Remote, session: &str) -> Result<Option<String>> {
     let queue = remote.client.queue(session).await.or_cli_error()?;
     Ok(queue.items.into_iter().find(|item| item.state == ReceiptState::Running).map(|item| item.id))
 }

@@ -11,7 +11,7 @@ use crate::exit::{CliError, Exit};
 use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::tame_name;
-use crate::target::session_or_here;
+use crate::target::TurnArgs;
 use crate::{describe, terminal_prompt};
 
 /// The longest that it is waited for while nothing of it goes on.
@@ -24,11 +24,8 @@ const UNDO_WAIT: Duration = Duration::from_secs(120);
 /// them, you are told which and asked. A copy of how the tree is now is kept first: `homing redo` takes the undo back.
 #[derive(clap::Args)]
 pub(crate) struct UndoArgs {
-    /// The turn, as `homing log` numbers it
-    turn: Option<u32>,
-    /// The session [default: this directory's]
-    #[arg(long, short)]
-    session: Option<String>,
+    #[command(flatten)]
+    which: TurnArgs,
     /// Also files that changed during the turn and of which the agent has not said that it changed them
     #[arg(long)]
     all: bool,
@@ -41,8 +38,8 @@ pub(crate) struct UndoArgs {
 }
 
 pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
-    let session = session_or_here(args.session.as_deref(), remote).await?;
-    let Some(turn) = args.turn else {
+    let (session, turn) = args.which.resolve(remote).await?;
+    let Some(turn) = turn else {
         let last = last_turn(&session, remote).await?.ok_or_else(no_turn)?;
         return Err(CliError::new(Exit::Usage, "which turn is to be undone?")
             .hint(format!(
@@ -53,18 +50,23 @@ pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
     if args.dry_run {
         return preview(&session, turn, remote).await;
     }
-    let before = remote.client.session(&session).await.or_cli_error()?.number;
     let only = Some(args.only.clone()).filter(|only| !only.is_empty());
-    let wish = UndoTurn { turn, under: None, all: args.all, only };
-    match remote.client.undo(&session, &wish).await.or_cli_error() {
+    undo_as(&session, UndoTurn { turn, under: None, all: args.all, only }, remote).await
+}
+
+/// Undoes it, and waits until the files are put back.
+pub(super) async fn undo_as(session: &str, wish: UndoTurn, remote: &Remote) -> Result<Exit> {
+    let turn = wish.turn;
+    let before = remote.client.session(session).await.or_cli_error()?.number;
+    match remote.client.undo(session, &wish).await.or_cli_error() {
         Ok(_) => {}
         Err(refused) => {
             are_meant(turn, refused, remote).await?;
             let all = UndoTurn { all: true, ..wish };
-            remote.client.undo(&session, &all).await.or_cli_error()?;
+            remote.client.undo(session, &all).await.or_cli_error()?;
         }
     }
-    watch_back(&session, before, remote).await
+    watch_back(session, before, remote).await
 }
 
 /// Until the files are put back, or not, however long that takes.
@@ -91,7 +93,7 @@ async fn are_meant(turn: u32, refused: anyhow::Error, remote: &Remote) -> Result
     let error = error.hint(format!(
         "look at them with `homing undo {turn} --dry-run`; `--all` undoes these, too, `--only FILE` only what you name; nothing was changed"
     ));
-    if remote.screen.json || !std::io::stdin().is_terminal() {
+    if remote.screen.json || remote.screen.has_prompt() || !std::io::stdin().is_terminal() {
         return Err(error.into());
     }
     remote.screen.say(error.to_string());

@@ -9,15 +9,20 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use serde_json::json;
 
+use crate::background::{self, BackgroundServer};
+use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::exit::Exit;
+use crate::log_file::LogFile;
 use crate::screen::{Screen, TextStyle};
-use crate::wiring::{BoundDaemon, ListenArgs, ShutdownSignals, start_log};
+use crate::system;
+use crate::wiring::{BoundDaemon, ListenArgs, ShutdownSignals, start_log, start_log_to};
 
 /// Start the server and its page, and say how to get in
 ///
 /// Everything is in this one program. Prints the address and a link that signs a browser in once; opens the browser if
-/// there is one. Ctrl-C stops the server; sessions stay.
+/// there is one. Ctrl-C stops the server; sessions stay. With `--background` it goes on without this terminal, logs to
+/// `server.log` in the data directory, and `homing down` stops it.
 #[derive(clap::Args)]
 pub(crate) struct UpArgs {
     #[command(flatten)]
@@ -25,10 +30,22 @@ pub(crate) struct UpArgs {
     /// Do not open the browser
     #[arg(long)]
     no_browser: bool,
+    /// Leave it running and come back once it answers; `homing down` stops it
+    #[arg(long)]
+    background: bool,
+    /// The process that `--background` starts
+    #[arg(long, hide = true, conflicts_with = "background")]
+    as_background: bool,
 }
 
 pub(crate) async fn up(args: UpArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    if args.background {
+        return start_in_background(&args.listen, data_dir, screen).await;
+    }
     let config = args.listen.config(data_dir)?;
+    if args.as_background {
+        return go_on_in_background(&config, data_dir).await;
+    }
     start_log(&config, screen)?;
     let words = ShutdownSignals::listen()?;
     let ready = BoundDaemon::start(&config, data_dir).await?;
@@ -63,24 +80,104 @@ pub(crate) async fn up(args: UpArgs, data_dir: &DataDir, screen: Screen) -> Resu
     Ok(Exit::Done)
 }
 
+/// Starts a server that goes on without us, if none has the directory.
+async fn start_in_background(listen: &ListenArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    // What is wrong with the configuration is told before anything is started.
+    listen.config(data_dir)?;
+    if let Some(holder) = background::holder(data_dir)? {
+        let (pid, url) = (holder.pid, holder.url.clone().unwrap_or_default());
+        let words = format!("a server is already running for {} (process {pid})", data_dir.path.display());
+        if screen.json {
+            screen.object(&json!({ "url": url, "data": data_dir.path, "pid": pid, "already": true }))?;
+        } else {
+            screen.say(format!("{words}; `homing down` stops it"));
+            screen.line(url)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let server = background::start(listen.arguments()?, data_dir, screen).await?;
+    if screen.json {
+        screen.object(&server)?;
+    } else if screen.out_is_terminal {
+        let words =
+            Welcome { url: &server.url, link: &server.sign_in, agent: &server.agent, where_to_try: "" };
+        words.show(data_dir, screen)?;
+        let down = format!("{}   stops it; sessions stay", command(data_dir, "down"));
+        screen.pairs(&[("  log", server.log), ("  stop", down)])?;
+    } else {
+        screen.line(&server.url)?;
+        screen.line(&server.sign_in)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The far side of `start_in_background`: a server whose log is a file.
+async fn go_on_in_background(config: &Config, data_dir: &DataDir) -> Result<Exit> {
+    background::leave_terminal();
+    let log = LogFile::new();
+    start_log_to(config, false, log.clone())?;
+    let words = ShutdownSignals::for_service(config)?;
+    let ready = BoundDaemon::start(config, data_dir).await?;
+    let (link, _) = ready.sign_in().await?;
+    let path = log.open(&data_dir.path)?;
+    tracing::info!(url = ready.url(), data = %data_dir.path.display(), version = system::VERSION, "ready");
+    let server = BackgroundServer {
+        url: ready.url(),
+        sign_in: link,
+        data: data_dir.path.display().to_string(),
+        pid: std::process::id(),
+        agent: ready.default_agent().to_owned(),
+        log: path.display().to_string(),
+    };
+    background::announce(&server, &log)?;
+    let looking = ready.look_around(|found| tracing::info!("{found}"));
+    ready.until_told_to_go(words).await;
+    looking.abort();
+    tracing::info!("everything is handed over");
+    Ok(Exit::Done)
+}
+
 fn welcome(ready: &BoundDaemon, link: &str, data_dir: &DataDir, screen: Screen) -> Result<()> {
-    screen.line(format!("{} at {}\n", screen.out(TextStyle::Bold, "Homing is up"), ready.url()))?;
-    screen.pairs(&[
-        ("  sign in", format!("{link} (works once, within 10 minutes; `homing user link` makes another)")),
-        ("  data", data_dir.path.display().to_string()),
-        ("  agent", format!("{} for new sessions; `homing agents` lists all", ready.default_agent())),
-        ("  try", format!("{}   in another terminal", screen.out(TextStyle::Good, &first_command(data_dir)))),
-    ])?;
+    let url = ready.url();
+    let words =
+        Welcome { url: &url, link, agent: ready.default_agent(), where_to_try: "   in another terminal" };
+    words.show(data_dir, screen)?;
     screen.line(screen.out(TextStyle::Dim, "\nCtrl-C stops the server; sessions stay."))?;
     Ok(())
 }
 
-/// The command that a newcomer can type next, wherever the program and its data are.
-fn first_command(data_dir: &DataDir) -> String {
+/// The words on the screen of whoever has started a server.
+struct Welcome<'a> {
+    url: &'a str,
+    link: &'a str,
+    agent: &'a str,
+    where_to_try: &'a str,
+}
+
+impl Welcome<'_> {
+    fn show(&self, data_dir: &DataDir, screen: Screen) -> Result<()> {
+        let Self { url, link, agent, where_to_try } = self;
+        screen.line(format!("{} at {url}\n", screen.out(TextStyle::Bold, "Homing is up")))?;
+        let try_it = command(data_dir, "send --follow \"hello\"");
+        screen.pairs(&[
+            (
+                "  sign in",
+                format!("{link} (works once, within 10 minutes; `homing user link` makes another)"),
+            ),
+            ("  data", data_dir.path.display().to_string()),
+            ("  agent", format!("{agent} for new sessions; `homing agents` lists all")),
+            ("  try", format!("{try_it}{where_to_try}")),
+        ])?;
+        Ok(())
+    }
+}
+
+/// A command that somebody can type next, wherever the program and its data are.
+fn command(data_dir: &DataDir, words: &str) -> String {
     let program = std::env::args().next().filter(|name| name.contains('/')).unwrap_or("homing".to_owned());
     let data =
         if data_dir.is_usual() { String::new() } else { format!(" --data {}", data_dir.path.display()) };
-    format!("{program}{data} send --follow \"hello\"")
+    format!("{program}{data} {words}")
 }
 
 fn has_display() -> bool {

@@ -9,10 +9,31 @@ use api::{
     WorktreesQuery,
 };
 
-use crate::exit::{CliError, Exit};
+use crate::exit::Exit;
+use crate::names::{self, Kind};
 use crate::progress_line::until_over;
 use crate::remote::{OrCliError, Remote};
+use crate::table::{self, Column};
 use crate::{system, time};
+
+const COLUMNS: [Column; 9] = [
+    Column::new("").goes(8),
+    Column::new("NAME"),
+    Column::new("SESSION").goes(6),
+    Column::new("BRANCH").right(12).goes(5),
+    Column::new("COMMITS").goes(4),
+    Column::new("STATE").goes(7),
+    Column::new("SIZE").goes(2),
+    Column::new("USED").goes(3),
+    Column::new("SEEN").goes(1),
+];
+const REMOVED_COLUMNS: [Column; 5] = [
+    Column::new("").goes(4),
+    Column::new("REMOVED"),
+    Column::new("SESSION").goes(2),
+    Column::new("WHEN").goes(3),
+    Column::new("KEPT AS").left(16).goes(1),
+];
 
 /// List worktrees, remove them, have them back, or bring their work back
 ///
@@ -78,7 +99,10 @@ enum WorktreeVerb {
 }
 
 pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit> {
-    let session = args.session;
+    let session = match args.session {
+        Some(typed) => Some(names::session(&typed, remote).await?),
+        None => None,
+    };
     match args.verb.unwrap_or(WorktreeVerb::Ls { look: false }) {
         WorktreeVerb::Ls { look } => {
             let mut known = all(session.clone(), remote).await?;
@@ -88,7 +112,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
             list(&known, remote)?;
         }
         WorktreeVerb::Rm { name, skip_teardown } => {
-            let session = whose(session, &name, remote).await?;
+            let (session, name) = names::worktree(session, &name, remote).await?;
             let query = RemoveWorktreeQuery { teardown: skip_teardown.then_some(false) };
             let ask =
                 async |key: &ChangeKey| remote.client.remove_worktree(key, &session, &name, query).await;
@@ -101,7 +125,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
             remote.done(&removed, words)?;
         }
         WorktreeVerb::Restore { name, reference } => {
-            let session = whose(session, &name, remote).await?;
+            let (session, name) = names::worktree(session, &name, remote).await?;
             let restore = RestoreWorktree { reference };
             let ask =
                 async |key: &ChangeKey| remote.client.restore_worktree(key, &session, &name, &restore).await;
@@ -110,14 +134,14 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
             remote.done(&restored, format!("{name} is in {} again", restored.directory))?;
         }
         WorktreeVerb::Merge { name, dry_run } => {
-            let session = whose(session, &name, remote).await?;
+            let (session, name) = names::worktree(session, &name, remote).await?;
             let wish = MergeWorktree { dry_run };
             let ask = async |key: &ChangeKey| remote.client.merge_worktree(key, &session, &name, wish).await;
             let Some(merged) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
             say_merged(&named_files(merged, remote)?, dry_run, remote)?;
         }
         WorktreeVerb::Apply { name, dry_run } => {
-            let session = whose(session, &name, remote).await?;
+            let (session, name) = names::worktree(session, &name, remote).await?;
             let wish = MergeWorktree { dry_run };
             let ask = async |key: &ChangeKey| remote.client.apply_worktree(key, &session, &name, wish).await;
             let Some(merged) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
@@ -184,35 +208,19 @@ async fn look_at(known: &Worktrees, remote: &Remote) -> Result<Vec<api::Worktree
     Ok(now)
 }
 
-/// The session that was named, or the only one with a worktree of this name.
-async fn whose(session: Option<String>, name: &str, remote: &Remote) -> Result<String> {
-    if let Some(session) = session {
-        return Ok(session);
-    }
-    let known = all(None, remote).await?;
-    let here = known.items.iter().map(|tree| (&tree.name, &tree.session));
-    let gone = known.removed.iter().map(|tree| (&tree.name, &tree.session));
-    let mut sessions: Vec<&String> =
-        here.chain(gone).filter(|(other, _)| *other == name).map(|(_, session)| session).collect();
-    sessions.sort();
-    sessions.dedup();
-    match sessions[..] {
-        [session] => Ok(session.clone()),
-        [] => Err(CliError::new(Exit::NotFound, format!("there is no worktree called {name}"))
-            .hint("`homing worktree ls` lists them")
-            .into()),
-        _ => Err(CliError::new(Exit::Usage, format!("several sessions have a worktree called {name}"))
-            .hint("say which with --session; `homing worktree ls` lists them")
-            .into()),
-    }
-}
-
 fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
     if remote.screen.json {
         remote.screen.object(known)?;
         return Ok(());
     }
     let now = system::now();
+    let lines = names::trees(known).into_iter().map(|(session, name)| format!("{session}/{name}"));
+    let lines = lines.collect::<Vec<_>>();
+    let marks = names::shown(Kind::Worktree, &lines, remote);
+    let mark = |session: &str, name: &str| {
+        let line = lines.iter().position(|line| *line == format!("{session}/{name}"));
+        line.map(|at| marks[at].0.clone()).unwrap_or_default()
+    };
     let row = |tree: &api::Worktree| {
         let state = match (tree.in_use, tree.missing, tree.dirty) {
             (_, true, _) => "missing".to_owned(),
@@ -221,8 +229,9 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
             (false, false, dirty) => format!("{dirty} dirty"),
         };
         vec![
+            mark(&tree.session, &tree.name),
             tree.name.clone(),
-            tree.session.clone(),
+            names::shown_id(&tree.session, remote),
             tree.branch.clone(),
             format!("+{} -{}", tree.ahead, tree.behind),
             state,
@@ -232,18 +241,25 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = known.items.iter().map(row).collect();
-    remote.screen.table(&["NAME", "SESSION", "BRANCH", "COMMITS", "STATE", "SIZE", "USED", "SEEN"], &rows)?;
+    table::print(remote.screen, &COLUMNS, &rows)?;
     if !known.removed.is_empty() {
         remote.screen.line("")?;
         let row = |tree: &api::RemovedWorktree| {
             let when = time::ago(tree.removed_at, now);
-            vec![tree.name.clone(), tree.session.clone(), when, tree.reference.clone()]
+            let mark = mark(&tree.session, &tree.name);
+            vec![
+                mark,
+                tree.name.clone(),
+                names::shown_id(&tree.session, remote),
+                when,
+                tree.reference.clone(),
+            ]
         };
         let rows: Vec<Vec<String>> = known.removed.iter().map(row).collect();
-        remote.screen.table(&["REMOVED", "SESSION", "WHEN", "KEPT AS"], &rows)?;
+        table::print(remote.screen, &REMOVED_COLUMNS, &rows)?;
     }
     if known.more {
-        remote.screen.say("there are more; --session shows those of one");
+        remote.screen.say("there are more; `homing worktree --session SESSION` shows those of one");
     }
     Ok(())
 }

@@ -246,6 +246,8 @@ pub(crate) struct LimitsTable {
     pub(crate) start_max: Span,
     /// From the message to the last word.
     pub(crate) turn_max: Span,
+    /// From one sign of life to the next while a turn runs and nobody is asked; `"0s"` is no bound.
+    pub(crate) silence_max: Span,
     /// The most it may print in one turn.
     pub(crate) output_max: Size,
     /// Memory of all its processes; `"0"` is no bound.

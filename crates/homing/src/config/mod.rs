@@ -3,13 +3,15 @@
 //! A file is read twice: alone, so that a wrong key or value is told with its line, then laid over the defaults, so that
 //! every value comes from the one or the other. Nothing here has a default of its own; a test holds `default.toml` to
 //! these types, to the engine's limits and to the kernel's policy. `agents` is how agents are written, `oidc` how an
-//! identity provider is, `reference` what stands for a secret, `schema` the same types for editors, `units` durations and
+//! identity provider is, `reference` what stands for a secret, `schema` the same types for editors, `terminal` what
+//! commands at a terminal read, `units` durations and
 //! sizes.
 
 pub(crate) mod agents;
 mod oidc;
 pub(crate) mod reference;
 pub(crate) mod schema;
+pub(crate) mod terminal;
 pub(crate) mod units;
 
 use std::collections::BTreeMap;
@@ -55,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) trust_everyone: bool,
     /// The rule for turns of several sessions in one directory.
     directories: Directories,
+    /// Whose conversation a subdirectory of a repository has, in the terminals of whoever reads this file.
+    conversations: Conversations,
     /// The filter of the server's log on standard error.
     pub(crate) log: String,
     pub(crate) tls: TlsTable,
@@ -62,6 +66,8 @@ pub(crate) struct Config {
     policy: Policy,
     /// The fate of worktrees that nobody is in.
     worktrees: WorktreesTable,
+    /// The settings of chats and of turns that are followed.
+    terminal: terminal::TerminalTable,
     /// The identity provider at which people may sign in.
     oidc: OidcTable,
     /// The things that agents must not see.
@@ -156,6 +162,15 @@ enum Directories {
     #[default]
     Exclusive,
     Shared,
+}
+
+/// Whose conversation a subdirectory of a repository has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Conversations {
+    #[default]
+    Repository,
+    Directory,
 }
 
 /// Promises to sessions.
@@ -256,6 +271,23 @@ impl Config {
             config.roots.extend(named);
         }
         Ok((config, file))
+    }
+
+    /// Whose conversation a subdirectory of a repository has. Whoever only asks a server reads nothing else of the file: it may
+    /// name what only the server has.
+    pub(crate) fn conversations(data: &Path) -> Result<Conversations> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct OnlyThis {
+            conversations: Conversations,
+        }
+        let Some((path, text)) = find(None, data)? else { return Ok(Conversations::default()) };
+        let read = toml::from_str(&text).map(|OnlyThis { conversations }| conversations);
+        read.map_err(|why| {
+            CliError::new(Exit::Usage, format!("{}: {}", path.display(), why.to_string().trim_end()))
+                .hint("`homing config` prints every key with its default and what it means")
+                .into()
+        })
     }
 
     /// A file's text over the defaults. An error names the line.
@@ -606,6 +638,7 @@ mod tests {
         );
         let processes_max = limits.processes_max.unwrap();
         assert_eq!((every.limits.memory_max.0, every.limits.processes_max), (0, processes_max));
+        assert_eq!(Some(every.limits.silence_max.0), limits.silence_max.map(ms));
         assert!(!every.bypass, "an agent asks unless somebody says otherwise");
     }
 

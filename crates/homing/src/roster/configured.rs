@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::{
-    Abilities, Agent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName, Trouble,
+    Abilities, Agent, Choice, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName,
+    Trouble,
 };
 use drivers::ProgramConfig;
 use kernel::SessionId;
@@ -159,6 +160,10 @@ impl Agent for ConfiguredAgent {
 
     fn abilities(&self) -> Abilities {
         self.driver.abilities()
+    }
+
+    fn takes_model(&self, model: &str, listed: &[Choice]) -> bool {
+        self.driver.takes_model(model, listed)
     }
 
     fn look(&self) -> Reply<'_, Presence> {

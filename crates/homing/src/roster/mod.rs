@@ -132,12 +132,14 @@ async fn in_words(agent: &ConfiguredAgent) -> String {
     let signed_in = match agent.sign_in() {
         SignIn::Here { .. } => " (signed in)".to_owned(),
         SignIn::Missing { how } => format!(" (not signed in: {how})"),
-        SignIn::Unknown => String::new(),
+        SignIn::Unknown => " (sign-in unknown: `default_agent` or `--agent` names it)".to_owned(),
     };
-    format!("{} {version}{signed_in}", agent.name())
+    let version = if version.is_empty() { version } else { format!(" {version}") };
+    format!("{}{version}{signed_in}", agent.name())
 }
 
-/// The agent that is named, or the first in order that is here and looks signed in, or the one that is built in.
+/// The agent that is named, or the first in order that is here and looks signed in, or the one that is built in. Where nobody can
+/// see whether somebody has signed in, nobody has: some programs send the first message to a model that nobody chose.
 fn default_of(config: &Config, agents: &[Arc<ConfiguredAgent>]) -> Result<String, CliError> {
     let named = &config.default_agent;
     if named != AUTO {
@@ -145,9 +147,8 @@ fn default_of(config: &Config, agents: &[Arc<ConfiguredAgent>]) -> Result<String
         return if is_there { Ok(named.clone()) } else { Err(unknown(named, agents)) };
     }
     let find = |name: &String| agents.iter().find(|agent| agent.name() == name);
-    let is_ready = |agent: &&Arc<ConfiguredAgent>| {
-        agent.has_program() && !matches!(agent.sign_in(), SignIn::Missing { .. })
-    };
+    let is_ready =
+        |agent: &&Arc<ConfiguredAgent>| agent.has_program() && matches!(agent.sign_in(), SignIn::Here { .. });
     let ready = config.default_order.iter().filter_map(find).find(is_ready);
     let built_in = || agents.iter().find(|agent| !agent.is_real());
     let chosen = ready.or_else(built_in).map(|agent| agent.name().to_owned());
@@ -211,7 +212,7 @@ fn scripts(table: &AgentTable, config: &ProgramConfig) -> engine::Scripts {
     let wait = Duration::from_millis(table.worktree.scripts_wait.0);
     let script = |lines: &String| -> Option<Arc<dyn Agent>> {
         let args = vec!["-c".to_owned(), format!("exec 2>&1\n{lines}")];
-        let limits = TurnLimits { turn_max: wait, ..config.limits };
+        let limits = TurnLimits { turn_max: wait, silence_max: None, ..config.limits };
         let (program, kept_max) = ("sh".into(), 0);
         let config = ProgramConfig { program, args, kept_max, limits, ..config.clone() };
         let runs = !lines.trim().is_empty();
@@ -236,6 +237,7 @@ fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<Program
         limits: TurnLimits {
             start_max: Duration::from_millis(limits.start_max.0),
             turn_max: Duration::from_millis(limits.turn_max.0),
+            silence_max: Some(Duration::from_millis(limits.silence_max.0)).filter(|span| !span.is_zero()),
             output_bytes_max: limits.output_max.0,
             memory_bytes_max: Some(limits.memory_max.0).filter(|bytes| *bytes > 0),
             processes_max: Some(limits.processes_max).filter(|count| *count > 0),

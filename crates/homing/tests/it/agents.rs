@@ -186,6 +186,27 @@ fn without_an_agent_that_is_signed_in_the_scripted_one_is_used() {
 }
 
 #[test]
+fn an_agent_of_which_nobody_knows_whether_somebody_signed_in_is_never_the_default() {
+    let programs = Programs::new();
+    programs.add_version("opencode", "1.18.33");
+    let homing = programs.setup().start();
+    let opencode = listed(&homing, "opencode");
+    assert_eq!(
+        (&opencode["sign_in"]["state"], &opencode["default"]),
+        (&"unknown".into(), &false.into()),
+        "{opencode}"
+    );
+    assert_eq!(listed(&homing, "scripted")["default"], true);
+    let log = eventually("it tells what it found", || {
+        homing.server_log().lines().find(|line| line.contains("found: ")).map(str::to_owned)
+    });
+    assert!(log.contains("sign-in unknown") && log.contains("new sessions use scripted"), "{log}");
+    // Whoever names it means it.
+    let homing = programs.setup().variable("HOMING_DEFAULT_AGENT", "opencode").start();
+    assert_eq!(listed(&homing, "opencode")["default"], true);
+}
+
+#[test]
 fn a_slow_program_does_not_keep_the_server_from_starting() {
     let programs = Programs::new();
     let go = programs.0.path().join("go");
@@ -294,7 +315,9 @@ fn model_and_mode_are_chosen_where_a_session_is_made() {
     assert_eq!((&shown["model"], &shown["mode"]), (&"large".into(), &"plan".into()), "{shown}");
     assert!(homing.run(&["ls"]).expect(0).contains("scripted (large, plan)"));
     let late = homing.run(&["send", "-f", "--model", "small", "hello"]);
-    assert!(late.err.contains("for new sessions"), "{}", late.err);
+    late.expect(1);
+    assert!(late.err.contains("with the model `large`: nothing was said to it"), "{}", late.err);
+    assert!(late.err.contains("homing scope set") && late.err.contains("--new"), "{}", late.err);
 }
 
 #[test]

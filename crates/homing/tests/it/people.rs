@@ -119,8 +119,8 @@ fn a_team_shares_a_session_and_loses_it_again() {
     assert!(shown.lines().any(|line| line.starts_with("sender") && line.ends_with(" bob")), "{shown}");
     let owner = text(&homing.run(&["whoami", "--json"]).json(0), "handle");
     let log = bob.run(&homing, &["log", &session]).expect(0).to_owned();
-    assert!(log.contains(&format!("{} of bob waits", text(&again, "id"))), "{log}");
-    assert!(log.contains(&format!(" of {owner} waits")), "{log}");
+    assert!(log.contains(&format!("bob says: more  ({})", text(&again, "id"))), "{log}");
+    assert!(log.contains(&format!("{owner} says: hello")), "{log}");
     let shown = bob.run(&homing, &["show", &session]).expect(0).to_owned();
     assert!(shown.lines().any(|line| line.starts_with("owner") && line.ends_with(&owner)), "{shown}");
 

@@ -101,17 +101,14 @@ fn what_was_next_when_a_change_was_asked_still_runs_in_the_old_scope() {
     let home = yard.place_text();
     // Somebody else works here, so what is said waits although nothing of ours runs.
     let mut gate = yard.gate("gate");
-    let other = yard.homing.run(&["send", "--new", "--json", &format!("!run {}", gate.wait())]).json(0);
+    let other = yard.homing.run(&["send", "--aside", "--json", &format!("!run {}", gate.wait())]).json(0);
     let other_session = text(&other, "session");
     eventually("it works there", || {
         let facts = crate::kill::facts(&yard.homing.http(), &other_session);
         facts.iter().any(|fact| fact["type"] == "handed").then_some(())
     });
     let next = yard.say("next\n!run pwd");
-    eventually("it is told who is there", || {
-        let told = |fact: &Value| fact["text"].as_str().is_some_and(|text| text.contains(&other_session));
-        yard.facts().iter().any(told).then_some(())
-    });
+    yard.until(|session| session["waiting"]["session"] == other_session.as_str());
     let later = yard.say("later\n!run pwd");
     yard.change(&json!({"enter": {"name": "shed"}}));
     let shown = yard.homing.run(&["show", &yard.session]);
@@ -376,7 +373,7 @@ fn a_second_session_in_a_directory_waits_and_is_told_for_whom() {
     let mut gate = yard.gate("gate");
     let running = yard.say(&format!("!run {}", gate.wait()));
     yard.until_handed(&running);
-    let second = yard.homing.run(&["send", "--new", "--json", "!run pwd"]).json(0);
+    let second = yard.homing.run(&["send", "--aside", "--json", "!run pwd"]).json(0);
     let session = text(&second, "session");
     let shown = eventually("it waits", || {
         let shown = yard.homing.run(&["show", &session]);
@@ -393,7 +390,7 @@ fn a_second_session_in_a_directory_waits_and_is_told_for_whom() {
     let shared = Yard::of(Setup::new(EXE).config("directories = \"shared\"\n"));
     let gate = shared.gate("gate");
     shared.until_handed(&shared.say(&format!("!run {}", gate.wait())));
-    let beside = shared.homing.run(&["send", "--new", "--follow", "!run pwd"]);
+    let beside = shared.homing.run(&["send", "--aside", "--follow", "!run pwd"]);
     assert_eq!(last(beside.expect(0)), shared.place_text());
 }
 

@@ -146,8 +146,8 @@ fn new_is_always_new() {
     let made: Vec<String> =
         (0..3).map(|_| text(&homing.run(&["send", "--new", "--json", "hello"]).json(0), "session")).collect();
     assert!(made[0] != made[1] && made[1] != made[2], "{made:?}");
-    // And is not this directory's conversation.
-    assert!(homing.run(&["send", "-f", "hello"]).err.contains("(new)"));
+    // And is this directory's conversation from then on.
+    assert_eq!(text(&homing.run(&["send", "--json", "hello"]).json(0), "session"), made[2]);
 }
 
 #[test]
@@ -244,4 +244,32 @@ fn what_would_command_a_terminal_is_blank_in_what_people_read() {
         assert!(shown.contains("a ]0;pwn b"), "{shown:?}");
         assert!(!shown.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')), "{shown:?}");
     }
+}
+
+#[test]
+fn a_text_file_goes_along_and_whatever_is_no_text_is_refused_by_name_before_anything_is_sent() {
+    let homing = homing();
+    let at = |name: &str, bytes: &[u8]| {
+        let path = homing.place().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (notes, more) = (at("notes.txt", "grüße\n".as_bytes()), at("more.md", b"no end of line"));
+    let sent = homing.run(&["send", "--json", "--attach", &notes, "--attach", &more, "look"]).json(0);
+    let words = homing.http().get(&format!("/api/v1/messages/{}?words=true", text(&sent, "id"))).expect(200);
+    let said = "look\n--- file notes.txt\ngrüße\n--- end of notes.txt\n--- file more.md\nno end of line\n--- end of more.md";
+    assert_eq!(words["text"], said, "{words:#}");
+    let refused = |path: &str, part: &str| {
+        let refused = homing.run(&["send", "--attach", path, "look"]);
+        refused.expect(2);
+        assert!(refused.err.contains(path) && refused.err.contains(part), "{}", refused.err);
+    };
+    refused(&at("photo.png", b"\x89PNG\r\n\x1a\n\0\xff"), "PNG image");
+    refused(&at("nul", b"a\0b"), "no text");
+    refused(&at("long", &vec![b'x'; 1024 * 1024 + 1]), "at most 1048576");
+    refused("/dev/zero", "is no file");
+    refused(homing.place().join("nowhere").to_str().unwrap(), "cannot be read");
+    let facts = crate::kill::facts(&homing.http(), &text(&sent, "session"));
+    let queued = facts.iter().filter(|fact| fact["type"] == "queued").count();
+    assert_eq!(queued, 1, "nothing of what was refused was sent: {facts:#?}");
 }

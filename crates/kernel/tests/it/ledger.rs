@@ -425,7 +425,11 @@ impl Ledger {
                 if *failure == Failure::Gone {
                     promise(self.native.is_some(), "gone counts only for a name")?;
                     let proven = self.is_confirmed() && self.proven;
-                    promise(!proven, "a name that was proven here is not given up for another")?;
+                    promise(
+                        given.forgets || !proven,
+                        "a name that was proven here is not given up for another",
+                    )?;
+                    self.untold |= self.proven;
                     self.native = None;
                 }
             }
@@ -456,7 +460,7 @@ impl Ledger {
                 promise(now.live.is_some(), "only what lives is stopped")?;
                 now.stopping = Some(*why);
             }
-            Fact::TurnEnded { turn, outcome } => self.turn_ends(*turn, *outcome)?,
+            Fact::TurnEnded { turn, outcome } => self.turn_ends(*turn, *outcome, given)?,
             Fact::EndAsked { .. } => {
                 promise(self.life == Life::Open, "a session is ended once")?;
                 promise(!self.is_idle(), "an idle session ends at once")?;
@@ -585,7 +589,7 @@ impl Ledger {
         promise(self.line.iter().all(here), "what was written for another scope is held")
     }
 
-    fn turn_ends(&mut self, turn: Turn, outcome: Outcome) -> Kept {
+    fn turn_ends(&mut self, turn: Turn, outcome: Outcome, given: &Given) -> Kept {
         let is_confirmed = self.is_confirmed();
         let now = Self::turn(&mut self.now, turn)?;
         let kept = match outcome {
@@ -606,7 +610,8 @@ impl Ledger {
         if outcome == Outcome::Failed(Failure::Gone) {
             promise(self.native.is_some(), "gone counts only for a name")?;
             promise(is_confirmed || !now.handed, "gone counts only where the name was confirmed")?;
-            self.bereft = is_confirmed && (self.proven || now.handed);
+            self.bereft = !given.forgets && is_confirmed && (self.proven || now.handed);
+            self.untold |= self.proven;
             self.native = None;
         }
         if outcome == Outcome::Answered {

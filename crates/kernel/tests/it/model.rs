@@ -45,6 +45,8 @@ pub(crate) struct Model {
     late: BTreeSet<(Errand, ErrandKind)>,
     pub(crate) late_count: usize,
     listens: bool,
+    /// True if the agent loses its conversations by itself.
+    forgets: bool,
     asked_for_slot: Option<Moment>,
     clock: Moment,
     term: Term,
@@ -98,6 +100,7 @@ impl Model {
             late: BTreeSet::new(),
             late_count: 0,
             listens: true,
+            forgets: false,
             asked_for_slot: None,
             clock: Moment(0),
             term: Term(1),
@@ -176,6 +179,7 @@ impl Model {
             Happening::Slot(slot) => self.slot = *slot,
             Happening::AfterFailure(policy) => self.policy.after_failure = *policy,
             Happening::Listens(listens) => self.listens = *listens,
+            Happening::Forgets(forgets) => self.forgets = *forgets,
         }
         Ok(())
     }
@@ -424,13 +428,14 @@ impl Model {
         let failure =
             if failure == Failure::Gone && !confirmed && !moved { Failure::Transient } else { failure };
         if failure == Failure::Gone && stop.is_none() {
-            // Whatever comes next is another conversation.
+            // Whatever comes next is another conversation, and knows nothing of what was answered in this one.
+            self.behind |= self.answered;
             self.name = None;
         }
         if let Some(why) = stop {
             let outcome = stopped(*why);
             self.over(outcome);
-        } else if failure == Failure::Gone && confirmed && (*handed || self.answered) {
+        } else if failure == Failure::Gone && confirmed && !self.forgets && (*handed || self.answered) {
             self.over(Outcome::Failed(Failure::Gone));
             self.end(EndWhy::Gone);
         } else if !handed && failure != Failure::Refused && now.attempt.0 < self.policy.attempts_max {

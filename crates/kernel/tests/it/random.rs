@@ -209,7 +209,11 @@ fn scope_step(dice: &mut Dice) -> String {
         34..36 => "steer".into(),
         36 => format!("steer{}", dice.under()),
         37..39 => format!("missed {}{}", dice.number(), dice.of()),
-        39 => ["the agent listens", "the agent is deaf"][dice.roll(2) as usize].into(),
+        39 => {
+            let agents =
+                ["the agent listens", "the agent is deaf", "the agent forgets", "the agent remembers"];
+            agents[dice.roll(4) as usize].into()
+        }
         40..42 => "missed".into(),
         42 => "stop".into(),
         43 => "asks".into(),

@@ -93,6 +93,8 @@ fn an_agent_waits_passes_and_times_out() {
     check("", &Seen { agent: MISSING, ..FINE }, 0, "blocked: agent missing (mend_agent)");
     let signed_out = Look::Bad { why: Trouble::SignedOut };
     check("", &Seen { agent: signed_out, ..FINE }, 0, "blocked: agent signed_out (sign_in)");
+    let failing = Look::Bad { why: Trouble::Failing };
+    check("", &Seen { agent: failing, ..FINE }, 0, "blocked: agent failing (read_failure)");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use expect_test::expect;
 use homing_kernel::{
-    Address, Ambiguous, EndWhy, Found, Grant, Grantee, Named, NoRoute, OrgId, Part, PersonId, Principal,
-    Record, Route, SessionId, To, Turn, meant, route,
+    Address, Ambiguous, EndWhy, Found, Grant, Grantee, Named, NoRoute, OrgId, Part, PersonId, Previous,
+    Principal, Record, Route, SessionId, To, Turn, meant, route,
 };
 use std::fmt::Write;
 
@@ -14,6 +14,7 @@ fn a_message_goes_where_it_was_sent_or_nowhere() {
         ("this session", To::Session(session(1))),
         ("this conversation", To::Conversation(address())),
         ("a new session", To::New),
+        ("a new one, here", To::NewIn(address())),
     ];
     let finds = [
         ("nothing", Found::Nothing),
@@ -52,6 +53,13 @@ fn a_message_goes_where_it_was_sent_or_nowhere() {
         a new session      2, ended  into a new one
         a new session      1, gone   into a new one
         a new session      2, gone   into a new one
+        a new one, here    nothing   into a new one, bound to api:ci/7
+        a new one, here    1, open   into a new one, bound to api:ci/7, previous 1 (open)
+        a new one, here    2, open   into a new one, bound to api:ci/7, previous 2 (open)
+        a new one, here    1, ended  into a new one, bound to api:ci/7, previous 1 (Asked)
+        a new one, here    2, ended  into a new one, bound to api:ci/7, previous 2 (Asked)
+        a new one, here    1, gone   into a new one, bound to api:ci/7, previous 1 (Gone)
+        a new one, here    2, gone   into a new one, bound to api:ci/7, previous 2 (Gone)
     "#]]
     .assert_eq(&table);
 }
@@ -71,7 +79,10 @@ fn in_words(routed: &Result<Route, NoRoute>) -> String {
         Ok(Route::Create { bind, previous }) => {
             let bound = bind.as_ref().map(|address| format!(", bound to {address}")).unwrap_or_default();
             let previous = previous
-                .map(|(session, why)| format!(", previous {} ({why:?})", session.bits()))
+                .map(|Previous { session, ended }| match ended {
+                    Some(why) => format!(", previous {} ({why:?})", session.bits()),
+                    None => format!(", previous {} (open)", session.bits()),
+                })
                 .unwrap_or_default();
             format!("into a new one{bound}{previous}")
         }

@@ -41,6 +41,7 @@ fn permission(tool: &str) -> ApprovalSubject<'_> {
         form: ApprovalForm::Permission,
         agent: "claude",
         tool,
+        kind: "execute",
         directory: &HERE,
         home: None,
         session: session(7),
@@ -226,4 +227,13 @@ fn whom_a_rule_names_may_answer_and_whoever_manages_may_say_no() {
         assert_eq!((may(Answer::Yes), may(Answer::No)), (yes, no), "{} {grant:?} {who:?}", by.handle);
         assert_eq!((may(Answer::Chose(0)), may(Answer::Said("go".into()))), (yes, yes));
     }
+}
+
+#[test]
+fn a_rule_names_a_tool_or_the_kind_of_thing_that_it_does() {
+    check(&["1 allow tool execute"], "allow 1");
+    check(&["1 allow tool execute", "2 deny tool Bash"], "deny 2");
+    check(&["1 allow tool exec*"], "ask");
+    let silent = ApprovalSubject { kind: "", ..permission("execute-order") };
+    assert_eq!(in_words(judge(&[rule("1 allow tool execute")], &silent)), "ask");
 }

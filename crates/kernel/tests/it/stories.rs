@@ -490,6 +490,29 @@ fn gone_ends_the_session_frees_the_slot_and_refuses_what_waits() {
 }
 
 #[test]
+fn what_an_agent_that_loses_conversations_no_longer_knows_is_begun_anew_and_told_again() {
+    check(
+        "the agent forgets; say 1; ready as n1; finished; say 2; failed gone; wake; ready as n2; finished; \
+         say 3; ready; failed gone; say 4",
+        expect![[r#"
+            the agent forgets                                            nothing
+            say 1               queued m1, turn 1 of m1, attempt 1.1     start 1.1 m1
+            ready as n1         confirmed n1, handed 1.1                 work 1.1 m1 as n1
+            finished            turn 1 answered                          nothing
+            say 2               queued m2, turn 2 of m2, attempt 2.1     start 2.1 m2 as n1
+            failed gone         attempt 2.1 failed (gone), again at 10   nothing until 10
+            wake                attempt 2.2                              start 2.2 m2 told again
+            ready as n2         confirmed n2, handed 2.2                 work 2.2 m2 as n2
+            finished            turn 2 answered                          nothing
+            say 3               queued m3, turn 3 of m3, attempt 3.1     start 3.1 m3 as n2
+            ready               handed 3.1                               work 3.1 m3 as n2
+            failed gone         turn 3 failed (gone)                     nothing
+            say 4               queued m4, turn 4 of m4, attempt 4.1     start 4.1 m4 told again
+        "#]],
+    );
+}
+
+#[test]
 fn gone_before_the_message_was_handed_over_ends_the_session_too() {
     check(
         "say 1; ready as n1; finished; say 2; failed gone",

@@ -50,6 +50,8 @@ pub(crate) enum Step {
     AfterFailure(AfterFailure),
     /// From now on the agent takes words while it works, or does not.
     Listens(bool),
+    /// From now on the agent loses its conversations by itself, or does not.
+    Forgets(bool),
 }
 
 /// The errand that comes back.
@@ -83,6 +85,7 @@ pub(crate) enum Happening {
     Slot(Slot),
     AfterFailure(AfterFailure),
     Listens(bool),
+    Forgets(bool),
 }
 
 /// The outcome of a step.
@@ -121,7 +124,7 @@ impl World {
     /// A session that nobody has opened yet.
     pub(crate) fn unopened() -> Self {
         let (now, term, policy, slot) = (Moment(0), Term(1), POLICY, Slot::Free);
-        let given = Given { now, term, policy, slot, can_steer: true };
+        let given = Given { now, term, policy, slot, can_steer: true, forgets: false };
         Self { session: Session::default(), ledger: Ledger::default(), given, log: vec![] }
     }
 
@@ -211,6 +214,7 @@ impl World {
             Step::Slot(slot) => Happening::Slot(*slot),
             Step::AfterFailure(policy) => Happening::AfterFailure(*policy),
             Step::Listens(listens) => Happening::Listens(*listens),
+            Step::Forgets(forgets) => Happening::Forgets(*forgets),
         }
     }
 
@@ -262,6 +266,10 @@ impl World {
             }
             Happening::Listens(listens) => {
                 self.given.can_steer = listens;
+                Told::Facts(vec![])
+            }
+            Happening::Forgets(forgets) => {
+                self.given.forgets = forgets;
                 Told::Facts(vec![])
             }
         };
@@ -420,6 +428,8 @@ pub(crate) fn step(text: &str) -> Step {
         ["missed"] => Step::MissLast,
         ["the", "agent", "listens"] => Step::Listens(true),
         ["the", "agent", "is", "deaf"] => Step::Listens(false),
+        ["the", "agent", "forgets"] => Step::Forgets(true),
+        ["the", "agent", "remembers"] => Step::Forgets(false),
         ["end"] => Step::Wish(Request::End { session: session() }.by(by)),
         ["revoke", m] => Step::Wish(Command::Revoke { message: message(m) }),
         ["hand", "over"] => Step::Wish(Command::HandOver { to: by }),

@@ -87,6 +87,7 @@ fn every_path_is_there() {
         "get /api/v1/org",
         "get /api/v1/orgs",
         "get /api/v1/outbox",
+        "get /api/v1/program",
         "get /api/v1/roots",
         "get /api/v1/route",
         "get /api/v1/sessions",

@@ -232,13 +232,29 @@ async fn who_works_in_the_directory_is_named_to_those_who_may_see_them() {
     assert_eq!(words(std::slice::from_ref(&crowded)), [(Ready::Waiting, vec!["crowded"])]);
     let neighbour = |ready: &Readiness| ready.parts.iter().find_map(|part| part.session.clone());
     assert_eq!(neighbour(&crowded), None, "whose it is is not bob's to know");
+    assert_eq!(waited_for(&bobs, &theirs, &waits.id).await, None, "nor in any other place");
+    let told = bobs.facts(&theirs, &FactsQuery::default()).await.unwrap();
+    assert!(!serde_json::to_string(&told).unwrap().contains(&session), "nor in the log: {told:?}");
     let (on, grant) = (format!("sessions/{session}"), Grant::View);
     client.give(&on, &NewGrant { to, grant }).await.unwrap();
     let mut again = Reader::open(&world, &bob.token, &theirs, 0).await;
-    assert_eq!(neighbour(&again.ready().await), Some(session));
+    assert_eq!(neighbour(&again.ready().await), Some(session.clone()));
+    assert_eq!(waited_for(&bobs, &theirs, &waits.id).await, Some(session));
     client.answer(&approval.id, Answer::Yes).await.unwrap();
     ran_in(&client, &long.id).await;
     assert_eq!(ran_in(&bobs, &waits.id).await, "/srv/shop");
     let told = reader.told().await;
     assert_eq!(told.last().map(|ready| ready.state), Some(Ready::Ready), "{told:?}");
+}
+
+/// For which session a message waits: receipt, queue, session and list say the same.
+async fn waited_for(client: &Client, session: &str, message: &str) -> Option<String> {
+    let receipt = client.receipt(message, &MessageQuery::default()).await.unwrap().waiting;
+    let waiting = receipt.clone().unwrap();
+    assert_eq!((waiting.why.as_str(), waiting.directory.as_deref()), ("directory", Some("/srv/shop")));
+    assert_eq!(client.queue(session).await.unwrap().items[0].waiting, receipt);
+    assert_eq!(client.session(session).await.unwrap().waiting, receipt);
+    let listed = client.sessions(&SessionsQuery::default()).await.unwrap().items;
+    assert_eq!(listed.into_iter().find(|listed| listed.id == session).unwrap().waiting, receipt);
+    waiting.session
 }

@@ -141,10 +141,106 @@ async fn what_is_named_is_used_or_refused_and_nothing_stands_in_for_it() {
     assert!(matches!(fresh, Explained::New { conversation: None, previous: None, .. }));
 
     let anew = client.say(&NewMessage::text(conversation("a"), "two")).await.unwrap();
-    let previous = Previous { session: first.session, why: EndWhy::Asked };
+    let previous = Previous { session: first.session, why: Some(EndWhy::Asked) };
     assert!(anew.new && anew.previous == Some(previous));
     let bound = explain(RouteQuery { conversation: Some("api:test/a".into()), ..Default::default() }).await;
     assert!(matches!(bound, Explained::Existing { session, .. } if session.id == anew.session));
+}
+
+#[tokio::test]
+async fn a_new_session_takes_a_conversation_over_and_says_how_to_go_back() {
+    let world = World::new().await;
+    let client = world.client();
+    let first = client.say(&NewMessage::text(conversation("a"), "one")).await.unwrap();
+    let address = || Some("api:test/a".to_owned());
+    let query = RouteQuery { conversation: address(), new: Some(true), ..Default::default() };
+    let before = Previous { session: first.session.clone(), why: None };
+    let explained = client.explain(&query).await.unwrap();
+    let Explained::New { conversation: bound, previous, why } = explained else { panic!("{explained:?}") };
+    assert_eq!((bound, previous.as_ref()), (address(), Some(&before)));
+    assert!(why.contains("goes on"), "{why}");
+
+    let new = || To::new_in("api:test/a", IfNew::default());
+    let taken = client.say(&NewMessage::text(new(), "two")).await.unwrap();
+    assert!(
+        taken.new && taken.session != first.session && taken.previous == Some(before.clone()),
+        "{taken:?}"
+    );
+    let next = client.say(&NewMessage::text(conversation("a"), "three")).await.unwrap();
+    assert_eq!((next.session, next.new), (taken.session.clone(), false));
+    let again = client.receipt(&taken.id, &MessageQuery::default()).await.unwrap();
+    assert_eq!(again.previous, Some(before), "it can be read again");
+    let go_back = Move { address: "api:test/a".into(), session: first.session.clone() };
+    client.move_binding(&go_back).await.unwrap();
+    let back = client.say(&NewMessage::text(conversation("a"), "four")).await.unwrap();
+    assert_eq!(back.session, first.session);
+
+    let foreign = To::new_in("api:test/a", IfNew { agent: Some("nobody".into()), ..IfNew::default() });
+    assert_eq!(code(client.say(&NewMessage::text(foreign, "x")).await.unwrap_err()), Code::UnknownAgent);
+    let foreign = To::new_in("slack:T1/C1/1.5", IfNew::default());
+    assert_eq!(code(client.say(&NewMessage::text(foreign, "x")).await.unwrap_err()), Code::AddressNotYours);
+    let kept = client.say(&NewMessage::text(conversation("a"), "five")).await.unwrap();
+    assert_eq!(kept.session, first.session, "what was refused has taken nothing over");
+}
+
+#[tokio::test]
+async fn a_message_for_another_agent_is_refused_and_says_what_there_is() {
+    let world = World::new().await;
+    let client = world.client();
+    let expect = |agent: &str| {
+        let expect = Some(Expect { agent: Some(agent.into()), model: None });
+        To::Conversation(ToConversation { conversation: "api:test/a".into(), if_new: None, expect })
+    };
+    let first = client.say(&NewMessage::text(expect("scripted"), "one")).await.unwrap();
+    assert!(first.new);
+    let refused = client.say(&NewMessage::text(expect("other"), "two")).await.unwrap_err();
+    let problem = refused.problem().unwrap();
+    assert_eq!((problem.code, problem.status), (Code::OtherAgent, 409));
+    assert!(problem.detail.contains("`scripted`") && problem.detail.contains(&first.session), "{problem:?}");
+    let post = world.ask("POST", "/api/v1/messages").header("content-type", "application/json");
+    let said = post.body(r#"{"to":{"new":{},"expect":{}},"text":"x"}"#).send().await.unwrap();
+    let body = said.text().await.unwrap();
+    assert!(body.contains("goes with `conversation`"), "{body}");
+}
+
+#[tokio::test]
+async fn a_route_knows_that_a_directory_cannot_be_chosen() {
+    let world = World::new().await;
+    let client = world.client();
+    let query = |directory: &str| RouteQuery {
+        conversation: Some("api:test/a".into()),
+        directory: Some(directory.into()),
+        ..Default::default()
+    };
+    let explained = client.explain(&query("/gone/away")).await.unwrap();
+    assert!(matches!(explained, Explained::Refused { .. }), "{explained:?}");
+    assert!(matches!(client.explain(&query("/srv")).await.unwrap(), Explained::New { .. }));
+    client.say(&NewMessage::text(conversation("a"), "one")).await.unwrap();
+    let explained = client.explain(&query("/gone/away")).await.unwrap();
+    assert!(matches!(explained, Explained::Existing { .. }), "no session would be made: {explained:?}");
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_moved_says_which_session_it_had_before() {
+    let world = World::new().await;
+    let client = world.client();
+    let query = RouteQuery { conversation: Some("api:test/a".into()), ..Default::default() };
+    let before = async || match client.explain(&query).await.unwrap() {
+        Explained::Existing { before, .. } => before,
+        other => panic!("{other:?}"),
+    };
+    let first = client.say(&NewMessage::text(conversation("a"), "one")).await.unwrap();
+    assert_eq!(before().await, None);
+    let other = client.say(&NewMessage::text(To::new_session(IfNew::default()), "two")).await.unwrap();
+    let to = |session: &str| Move { address: "api:test/a".into(), session: session.into() };
+    client.move_binding(&to(&other.session)).await.unwrap();
+    assert_eq!(before().await, Some(Previous { session: first.session.clone(), why: None }), "it is open");
+    let listed = client.bindings(&PageQuery::default()).await.unwrap().items;
+    assert_eq!(listed[0].before, before().await, "the list says the same");
+    client.move_binding(&to(&first.session)).await.unwrap();
+    assert_eq!(before().await, Some(Previous { session: other.session.clone(), why: None }));
+    client.end(&other.session).await.unwrap();
+    assert_eq!(before().await.and_then(|before| before.why), Some(EndWhy::Asked));
 }
 
 #[tokio::test]
@@ -274,7 +370,7 @@ async fn lists_are_pages_that_show_everything_once() {
     }
     let (mut titles, mut cursor) = (Vec::new(), None);
     loop {
-        let query = SessionsQuery { limit: Some(3), cursor, which: None };
+        let query = SessionsQuery { limit: Some(3), cursor, ..Default::default() };
         let page = client.sessions(&query).await.unwrap();
         titles.extend(page.items.into_iter().map(|session| session.title.unwrap()));
         cursor = page.next;

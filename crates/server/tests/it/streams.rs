@@ -133,6 +133,7 @@ async fn live_words_come_ahead_and_again_as_facts() {
             }
             FollowItem::Fact(Fact { what: What::Rule(RuleFact::TurnEnded { .. }), .. }) => break,
             FollowItem::Fact(_) | FollowItem::Progress(_) => {}
+            gone @ (FollowItem::Away { .. } | FollowItem::Back) => panic!("the server stays: {gone:?}"),
         }
     }
     assert!(!text.is_empty());

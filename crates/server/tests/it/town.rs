@@ -185,6 +185,7 @@ impl Town {
             by,
             to,
             if_new,
+            expected: None,
             parts,
             reply: None,
             delivery: kernel::Delivery::Queue,

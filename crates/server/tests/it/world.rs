@@ -262,6 +262,7 @@ impl World {
             by: bob.by.clone(),
             to,
             if_new,
+            expected: None,
             parts,
             reply: None,
             delivery: kernel::Delivery::Queue,

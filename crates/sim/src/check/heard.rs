@@ -104,25 +104,31 @@ fn answers_are_their_own(
 fn routes_are_exact(scene: &Scene<'_>, findings: &mut Findings) {
     let mut made: BTreeMap<&Address, BTreeSet<SessionId>> = BTreeMap::new();
     let mut makers: BTreeMap<SessionId, MessageId> = BTreeMap::new();
+    let mut left: BTreeSet<SessionId> = BTreeSet::new();
     for (message, row) in scene.store.receipts.iter().filter(|(_, row)| row.created) {
         let other = makers.insert(row.session, *message);
         findings.must(other.is_none(), "a session is made once", || format!("{message} and {other:?}"));
-        if let Some(To::Conversation(address)) = scene.said(*message).map(|said| &said.to) {
+        if let Some(To::Conversation(address) | To::NewIn(address)) =
+            scene.said(*message).map(|said| &said.to)
+        {
             made.entry(address).or_default().insert(row.session);
         }
+        // Whoever takes a conversation over is its last one, until it ends or is taken over from.
+        left.extend(row.previous.filter(|before| before.ended.is_none()).map(|before| before.session));
     }
     for (message, row) in &scene.store.receipts {
         let Some(said) = scene.said(*message) else { continue };
         let fits = match &said.to {
             To::Session(session) => row.session == *session && !row.created,
-            To::New => row.created,
+            To::New | To::NewIn(_) => row.created,
             To::Conversation(address) => made.get(address).is_some_and(|own| own.contains(&row.session)),
         };
         findings.must(fits, "every message finds its own session", || format!("{:?}: {row:?}", said.to));
     }
     for (address, sessions) in made {
         let is_open = |session: &&SessionId| scene.told.get(session).is_some_and(|told| told.ended.is_none());
-        let open: Vec<_> = sessions.iter().filter(is_open).collect();
+        let open: Vec<_> =
+            sessions.iter().filter(is_open).filter(|session| !left.contains(session)).collect();
         let mut rows = scene.store.bindings.iter();
         let bound = rows.find(|(_, row)| row.address == *address).map(|(_, row)| &row.session);
         let fits = open.len() <= 1 && bound == open.first().copied();

@@ -176,7 +176,7 @@ impl Person {
             (1, Look::Commands),
             (1, Look::Models),
             (1, Look::Files),
-            (3, Look::Diff { turn }),
+            (3, Look::Diff { first: turn, last: turn }),
         ]);
         let own = self.dice.weigh(&[
             (1, None),

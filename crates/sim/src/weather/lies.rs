@@ -175,7 +175,8 @@ impl Weather {
             Found::Open(session) => Some(session),
             Found::Ended(..) | Found::Nothing => None,
         };
-        let query = SessionsQuery { by: Seer::of(by), which: Which::Open, after: None, limit: 10 };
+        let (seer, filter) = (Seer::of(by), store::SessionFilter::default());
+        let query = SessionsQuery { by: seer, which: Which::Open, filter, after: None, limit: 10 };
         let rows = self.inner.sessions(query).await?;
         let other = rows.into_iter().find(|row| Some(row.session) != own && row.owner == by.person);
         Ok(other.map(|row| row.session))
@@ -318,6 +319,6 @@ fn nothing(turn: Turn) -> Entry {
 
 /// Whose own address a message goes to.
 fn space_of(by: &Principal, new: &NewMessage) -> Option<kernel::PersonId> {
-    let To::Conversation(address) = &new.to else { return None };
+    let (To::Conversation(address) | To::NewIn(address)) = &new.to else { return None };
     kernel::address_space(by, kernel::DoorAddress { address, schemes: new.schemes })
 }

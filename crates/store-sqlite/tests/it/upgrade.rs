@@ -6,7 +6,10 @@ use kernel::{Grant, Grantee, Moment, PersonId, Rights, Role, SessionId, To};
 use rusqlite::{Connection, params};
 use std::path::Path;
 use store::{AuditLog, Credentials, Log, People, Views};
-use store::{AuditQuery, ChainKey, Purpose, Resource, Seer, SessionsQuery, TokenRow, Which, WriteOutcome};
+use store::{
+    AuditQuery, ChainKey, Purpose, Resource, Seer, SessionFilter, SessionsQuery, TokenRow, Which,
+    WriteOutcome,
+};
 
 const FIRST: &str = include_str!("../../migrations/0001_begin.sql");
 const SECOND: &str = include_str!("../../migrations/0002_accounts.sql");
@@ -135,7 +138,13 @@ async fn old_credentials_let_in_with_every_right() {
 async fn sessions_keys_grants_and_sign_ins_are_kept() {
     let (_dir, store) = upgraded().await;
     let host = store.host(home()).await.unwrap();
-    let query = SessionsQuery { by: Seer::of(&host), which: Which::All, after: None, limit: 10 };
+    let query = SessionsQuery {
+        by: Seer::of(&host),
+        which: Which::All,
+        filter: SessionFilter::default(),
+        after: None,
+        limit: 10,
+    };
     let rows = store.sessions(query).await.unwrap();
     let shown: Vec<SessionId> = rows.iter().map(|row| row.session).collect();
     assert_eq!(shown, [session(2), session(1)]);

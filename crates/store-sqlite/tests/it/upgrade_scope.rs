@@ -6,7 +6,8 @@ use kernel::{Answer, Answerer, ApprovalId, Delivery, Epoch, Fact, Moment, Number
 use rusqlite::{Connection, ToSql, params};
 use std::path::Path;
 use store::{
-    ApprovalState, InboxItem, ReceiptState, Seer, SessionsQuery, StoredEntry, Which, rebuild, record,
+    ApprovalState, InboxItem, ReceiptState, Seer, SessionFilter, SessionsQuery, StoredEntry, Which, rebuild,
+    record,
 };
 use store::{Log, People, Views};
 
@@ -130,7 +131,13 @@ async fn a_session_acts_where_it_did_in_its_first_epoch() {
     assert_eq!(store.scope(session(1), Epoch(0)).await.unwrap(), Some(scope()));
     assert_eq!(store.worktrees_in_use().await.unwrap(), []);
     assert_eq!(store.rules(ORG).await.unwrap(), []);
-    let query = SessionsQuery { by: Seer::of(&somebody()), which: Which::All, after: None, limit: 10 };
+    let query = SessionsQuery {
+        by: Seer::of(&somebody()),
+        which: Which::All,
+        filter: SessionFilter::default(),
+        after: None,
+        limit: 10,
+    };
     assert_eq!(store.sessions(query).await.unwrap().len(), 1);
     drop(store);
     assert_eq!(integrity(dir.path()), "ok");

@@ -42,7 +42,7 @@ pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture
     assert_eq!((row.at, row.pending, row.awake), (Number(0), 1, false));
     assert_eq!((row.made_at, row.touched_at), (at, at));
     let bindings = store.bindings(Seer::of(&me()), None, ALL).await.unwrap();
-    assert_eq!(bindings, [BindingRow { address: address("a"), session: ses(1), since: at }]);
+    assert_eq!(bindings, [BindingRow { address: address("a"), session: ses(1), since: at, before: None }]);
     assert_eq!(acts(on.store()).await, 1);
 }
 
@@ -190,7 +190,10 @@ pub async fn a_message_that_needs_a_new_session_is_told_so_before_it_brings_one<
         (by, NewMessage { fresh: None, ..new })
     };
     for to in [conversation("a"), To::New] {
-        assert_eq!(accept(store, first_trip(&me(), to)).await, no(Rejection::WouldBeNew { by: None }));
+        assert_eq!(
+            accept(store, first_trip(&me(), to)).await,
+            no(Rejection::WouldBeNew { by: None, like: None })
+        );
     }
     assert_eq!(acts(store).await, 0);
     say(store, &me(), conversation("a"), line(2)).await;
@@ -202,7 +205,7 @@ pub async fn a_message_that_needs_a_new_session_is_told_so_before_it_brings_one<
     let old = me();
     set(store, PeopleChange::AddRoot(RootRow { directory: "/new".into(), to: Grantee::Person(me().person) }))
         .await;
-    let WriteOutcome::Refused(Rejection::WouldBeNew { by: Some(by) }) =
+    let WriteOutcome::Refused(Rejection::WouldBeNew { by: Some(by), .. }) =
         accept(store, first_trip(&old, To::New)).await
     else {
         panic!("somebody has changed")
@@ -376,7 +379,7 @@ pub async fn find_tells_open_from_ended_from_nothing<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
     let found = async |to| store.find(Seer::of(&me()), None, to).await.unwrap();
-    let nothing = Finding { found: Found::Nothing, record: None };
+    let nothing = Finding { found: Found::Nothing, record: None, before: None };
     assert_eq!(found(conversation("a")).await, nothing);
     assert_eq!(found(To::Session(ses(1))).await, nothing);
     say(store, &me(), conversation("a"), line(1)).await;
@@ -401,7 +404,7 @@ pub async fn find_does_not_look_into_other_orgs<F: Fixture>() {
     say(on.store(), &me(), conversation("a"), line(1)).await;
     for to in [conversation("a"), To::Session(ses(1))] {
         let finding = on.store().find(Seer::of(&stranger()), None, to).await.unwrap();
-        assert_eq!(finding, Finding { found: Found::Nothing, record: None });
+        assert_eq!(finding, Finding { found: Found::Nothing, record: None, before: None });
     }
 }
 
@@ -453,7 +456,11 @@ pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() 
     assert_eq!(moved, no(Rejection::Denied(Denied::AddressNotYours)));
     let bindings = store.bindings(Seer::of(&me()), None, ALL).await.unwrap();
     let at = Moment(1_001);
-    assert_eq!(bindings, [BindingRow { address: room.clone(), session: ses(1), since: at }], "it is listed");
+    assert_eq!(
+        bindings,
+        [BindingRow { address: room.clone(), session: ses(1), since: at, before: None }],
+        "it is listed"
+    );
     assert_eq!(store.rebind(arc(&me()), moving(CHAT)).await.unwrap(), WriteOutcome::Done(()));
     let codes: Vec<_> = acted(store).await.into_iter().filter_map(|row| row.refused).collect();
     assert_eq!(codes, ["address_not_yours"; 5], "each refusal is in the audit");
@@ -508,7 +515,7 @@ pub async fn an_address_that_each_person_has_for_themselves_meets_nobody_elses<F
     let next = say(store, &stranger(), to(), line(6)).await;
     assert_eq!((next.created, next.previous), (true, None));
     let next = say(store, &me(), to(), line(7)).await;
-    assert_eq!((next.created, next.previous), (true, Some((ses(1), EndWhy::Asked))));
+    assert_eq!((next.created, next.previous), (true, previous(ses(1), EndWhy::Asked)));
 }
 
 pub async fn an_address_of_ones_own_stays_ones_own_when_its_session_is_handed_over<F: Fixture>() {
@@ -557,17 +564,17 @@ pub async fn a_conversation_whose_session_has_ended_gets_a_new_one_and_is_told<F
     write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
     let on = on.reopen().await;
     let accepted = say(on.store(), &me(), conversation("a"), line(2).keyed("k", 1)).await;
-    let previous = Some((ses(1), EndWhy::Asked));
-    assert_eq!((accepted.session, accepted.created, accepted.previous), (ses(2), true, previous));
+    let first = previous(ses(1), EndWhy::Asked);
+    assert_eq!((accepted.session, accepted.created, accepted.previous), (ses(2), true, first));
     let receipt = receipt(on.store(), 2).await;
-    assert_eq!((receipt.created, receipt.previous), (true, previous));
+    assert_eq!((receipt.created, receipt.previous), (true, first));
     let again = send(on.store(), &me(), conversation("a"), line(3).keyed("k", 1)).await;
     assert_eq!(again, WriteOutcome::Repeated(accepted));
     assert_eq!(bound(on.store(), &me(), "a").await, Some(ses(2)));
     // Of several that have ended, the last one is the previous one.
     write(on.store(), ses(2), vec![opened(), refused(2), ended()]).await;
     let accepted = say(on.store(), &me(), conversation("a"), line(4)).await;
-    assert_eq!(accepted.previous, Some((ses(2), EndWhy::Asked)));
+    assert_eq!(accepted.previous, previous(ses(2), EndWhy::Asked));
 }
 
 pub async fn the_inbox_has_the_order_of_acceptance<F: Fixture>() {

@@ -161,6 +161,14 @@ pub async fn a_turns_story_is_read_without_the_others<F: Fixture>() {
     assert_eq!(story(2, "words", 1_000).await, ["three"]);
     assert_eq!(story(1, "words", 4).await, ["one"]);
     assert_eq!(story(3, "words", 1_000).await, Vec::<Bytes>::new());
+    let stories = async |kind: &str, bytes| {
+        let facts = on.store().stories(ses(1), kind.into(), bytes).await.unwrap();
+        facts.into_iter().map(|fact| body(fact.entry)).collect::<Vec<_>>()
+    };
+    assert_eq!(stories("words", 1_000).await, ["three", "two", "one"], "of all turns, the newest first");
+    assert_eq!(stories("words", 8).await, ["three", "two"]);
+    assert_eq!(stories("words", 1).await, ["three"], "at least one");
+    assert_eq!(stories("noise", 1_000).await, Vec::<Bytes>::new());
 }
 
 fn body(entry: StoredEntry) -> Bytes {

@@ -381,8 +381,14 @@ impl Lives {
         let mut append = append_to(store, session).await;
         let policy =
             Policy { ask_ms_max: 8_000, hold_ms_max: 20_000, turn_ms_max: 30_000, ..Policy::default() };
-        let given =
-            Given { now: Moment(self.now), term: append.term, policy, slot: Slot::Free, can_steer: true };
+        let given = Given {
+            now: Moment(self.now),
+            term: append.term,
+            policy,
+            slot: Slot::Free,
+            can_steer: true,
+            forgets: false,
+        };
         if !state.is_opened() {
             tell(
                 &mut append,

@@ -13,8 +13,10 @@ mod grants;
 mod import;
 mod life;
 mod limits;
+mod naming;
 mod offers;
 mod outbox;
+mod past;
 mod people;
 mod reading;
 mod rechecks;
@@ -34,8 +36,10 @@ pub use grants::*;
 pub use import::*;
 pub use life::*;
 pub use limits::*;
+pub use naming::*;
 pub use offers::*;
 pub use outbox::*;
+pub use past::*;
 pub use people::*;
 pub use reading::*;
 pub use rechecks::*;
@@ -143,6 +147,14 @@ macro_rules! conformance {
             a_conversation_can_be_moved_to_another_open_session,
             a_repeated_rebinding_changes_nothing,
             small_changes_need_the_right_to_rule,
+            a_conversation_that_was_moved_knows_the_session_that_it_had,
+            a_past_that_somebody_may_not_see_is_none,
+            what_a_conversation_had_before_never_stands_in,
+            a_new_session_takes_a_conversation_over_and_the_one_before_goes_on,
+            whoever_may_use_an_address_may_take_it_over,
+            takers_of_one_conversation_are_one_after_the_other,
+            a_message_that_expects_another_agent_is_refused,
+            a_session_after_another_one_is_made_like_it,
             a_title_and_the_archive_can_be_changed_one_by_one,
             there_is_one_audit_entry_per_command_or_refusal,
             // chores
@@ -199,6 +211,12 @@ macro_rules! conformance {
             a_rule_that_would_never_count_is_not_made,
             a_rule_for_a_session_is_made_by_whoever_answers_for_it,
             a_rule_stays_within_its_org,
+            // naming
+            the_first_words_are_a_title_until_somebody_gives_one,
+            a_title_goes_with_the_words_that_it_is_of,
+            an_agents_title_takes_the_place_of_any_but_a_persons,
+            a_session_is_found_by_a_piece_of_its_id_or_its_given_title,
+            a_list_is_narrowed_to_agent_directory_state_and_title,
             // reading
             sessions_are_listed_with_the_newest_activity_first,
             pages_of_sessions_have_no_gap_and_no_repeat,

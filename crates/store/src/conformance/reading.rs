@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 async fn page(store: &dyn Store, after: Option<&SessionRow>, limit: usize) -> Vec<SessionRow> {
     let after = after.map(|row| (row.touched_at, row.session));
     let by = Seer::of(&me());
-    store.sessions(SessionsQuery { by, which: Which::Open, after, limit }).await.unwrap()
+    store
+        .sessions(SessionsQuery { by, which: Which::Open, filter: SessionFilter::default(), after, limit })
+        .await
+        .unwrap()
 }
 
 pub async fn sessions_are_listed_with_the_newest_activity_first<F: Fixture>() {
@@ -100,7 +103,8 @@ pub async fn what_you_may_not_see_is_in_no_list<F: Fixture>() {
     assert_eq!(seen(store, &friend()).await, [0, 0, 0, 0]);
     // A list that is short because of what is left out is still a full page of what is not.
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
-    let query = SessionsQuery { by: Seer::of(&friend()), which: Which::Open, after: None, limit: 1 };
+    let (by, filter) = (Seer::of(&friend()), SessionFilter::default());
+    let query = SessionsQuery { by, which: Which::Open, filter, after: None, limit: 1 };
     let first = store.sessions(query).await.unwrap();
     assert_eq!(first.iter().map(|row| row.session).collect::<Vec<_>>(), [ses(1)]);
 }

@@ -8,7 +8,7 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Attempt, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Grant, Grantee, GroupId,
-    MessageId, Moment, Number, OrgId, PersonId, Principal, Request, RequestId, Role, Scheme, Scope,
+    MessageId, Moment, Number, OrgId, PersonId, Previous, Principal, Request, RequestId, Role, Scheme, Scope,
     SessionId, To, TokenId, Turn,
 };
 use std::future::Future;
@@ -264,6 +264,7 @@ pub(super) struct IncomingMessage {
     pub(super) unattended: bool,
     pub(super) under: Option<Epoch>,
     pub(super) reply: Option<Address>,
+    pub(super) expected: Option<Expected>,
     pub(super) asks_for_new: bool,
     pub(super) pending_max: u32,
     pub(super) words_bytes_max: u64,
@@ -281,6 +282,7 @@ pub(super) fn line(n: u32) -> IncomingMessage {
         unattended: false,
         under: None,
         reply: None,
+        expected: None,
         asks_for_new: false,
         pending_max: 1_000,
         words_bytes_max: u64::MAX,
@@ -308,8 +310,11 @@ impl IncomingMessage {
             message: msg(self.n),
             to,
             fresh: Some(Box::new(fresh)),
+            like: None,
+            expected: self.expected.clone(),
             asks_for_new: self.asks_for_new,
             words: self.words(),
+            opening: Some(format!("line {}", self.n)),
             delivery: self.delivery,
             unattended: self.unattended,
             under: self.under,
@@ -385,6 +390,16 @@ pub(super) fn not_found<T>(what: &'static str) -> WriteOutcome<T, Rejection> {
     no(Rejection::NotFound { what })
 }
 
+/// The session that a conversation had before, until it ended.
+pub(super) fn previous(session: SessionId, why: EndWhy) -> Option<Previous> {
+    Some(Previous { session, ended: Some(why) })
+}
+
+/// The session that a conversation had before, and which goes on.
+pub(super) fn still_open(n: u32) -> Previous {
+    Previous { session: ses(n), ended: None }
+}
+
 pub(super) fn is_ended<T>(session: SessionId, why: EndWhy) -> WriteOutcome<T, Rejection> {
     no(Rejection::Ended { session, why })
 }
@@ -425,7 +440,16 @@ pub(super) async fn open(store: &dyn Store, n: u32) -> SessionId {
 /// A request, ready to be asked.
 pub(super) fn want(n: u32, request: Request) -> NewRequest {
     let (id, resolved, trail) = (req(n), Resolved::default(), trail("ask", 2_000 + u64::from(n)));
-    NewRequest { id, request, resolved, words: None, words_bytes_max: u64::MAX, key: None, trail }
+    NewRequest {
+        id,
+        request,
+        resolved,
+        words: None,
+        opening: None,
+        words_bytes_max: u64::MAX,
+        key: None,
+        trail,
+    }
 }
 
 pub(super) async fn ask_as(
@@ -580,7 +604,8 @@ pub(super) async fn log(store: &dyn Store, session: SessionId) -> Vec<StoredFact
 }
 
 pub(super) async fn list(store: &dyn Store, by: &Principal, which: Which) -> Vec<SessionRow> {
-    let query = SessionsQuery { by: Seer::of(by), which, after: None, limit: ALL };
+    let query =
+        SessionsQuery { by: Seer::of(by), which, filter: SessionFilter::default(), after: None, limit: ALL };
     store.sessions(query).await.unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! The keeper's side of the memory store: what happened, what is due, what is on its way out.
 
-use super::contents::{Contents, Kept};
+use super::contents::{Contents, Edit, Kept, Titled};
 use crate::*;
 use kernel::{Act, Claim, Fact, MessageId, Moment, Number, SessionId};
 use std::collections::BTreeSet;
@@ -104,20 +104,25 @@ impl Contents {
         let mine: Vec<_> = mine.map(|(place, _)| place.clone()).collect();
         for place in mine {
             self.bound.remove(&place);
-            self.bound_before.insert(place, session);
+            self.bound_before.entry(place).or_default().push(session);
         }
     }
 
     fn judge(&mut self, request: kernel::RequestId, verdict: Verdict) {
         let is_done = verdict == Verdict::Done;
         self.verdicts.insert(request, verdict);
-        let Some((message, mut words)) = self.edits.remove(&request) else { return };
+        let Some(Edit { message, mut words, opening }) = self.edits.remove(&request) else { return };
         let Some(said) = self.messages.get_mut(&message) else { return };
         if is_done {
             std::mem::swap(&mut said.words, &mut words);
         }
         // The old words go, or the new ones that were refused.
         let session = said.accepted.session;
+        if let Some(kept) = self.sessions.get_mut(&session).filter(|_| is_done)
+            && kept.title.as_ref().is_some_and(|titled| titled.of == Some(message))
+        {
+            kept.title = opening.map(|title| Titled { title, by: TitleBy::Words, of: Some(message) });
+        }
         self.count_words(session, 0, words_bytes(&words));
     }
 
@@ -209,10 +214,19 @@ impl Kept {
             Entry::Story { turn, kind, body } => {
                 self.words_bytes += words_bytes(&body);
                 self.projection.hear(&kind, &body);
+                self.hear_title(&kind, &body);
                 StoredEntry::Story { turn, kind, body: Some(body) }
             }
         };
         self.facts.push(StoredFact { number, at, cause, entry });
+    }
+
+    /// An agent's title takes the place of any but a person's.
+    fn hear_title(&mut self, kind: &str, body: &[u8]) {
+        let is_given = self.title.as_ref().is_some_and(|titled| titled.by == TitleBy::Person);
+        if let Some(title) = record::title_told(kind, body).filter(|_| !is_given) {
+            self.title = Some(Titled { title, by: TitleBy::Agent, of: None });
+        }
     }
 
     /// The list shows where it acts now; and who may use another agent is another question.

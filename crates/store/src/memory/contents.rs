@@ -43,11 +43,11 @@ pub(super) struct Contents {
     pub(super) messages: BTreeMap<MessageId, MessageRow>,
     /// The open bindings; the address as its text, so that pages have the same order everywhere.
     pub(super) bound: BTreeMap<Place, BindingRow>,
-    /// The session that ended last while it was bound to this address.
-    pub(super) bound_before: BTreeMap<Place, SessionId>,
+    /// The sessions that were bound to this address before, the last one at the end.
+    pub(super) bound_before: BTreeMap<Place, Vec<SessionId>>,
     pub(super) keys: BTreeMap<(OrgId, PersonId, &'static str, String), Remembered>,
     /// Words of edits that the keeper has not judged yet.
-    pub(super) edits: BTreeMap<RequestId, (MessageId, Bytes)>,
+    pub(super) edits: BTreeMap<RequestId, Edit>,
     pub(super) verdicts: BTreeMap<RequestId, Verdict>,
     pub(super) claims: BTreeMap<Claim, BTreeSet<SessionId>>,
     pub(super) outbox: BTreeMap<u64, Outgoing>,
@@ -71,7 +71,7 @@ pub(super) struct Kept {
     /// Its grants are the ones in `given`.
     pub(super) record: Record,
     pub(super) given: BTreeMap<Grantee, GrantRow>,
-    pub(super) title: Option<String>,
+    pub(super) title: Option<Titled>,
     pub(super) scope: Scope,
     pub(super) origin: Option<kernel::Origin>,
     /// Its origin elsewhere, and the person who brought it here.
@@ -94,6 +94,21 @@ pub(super) struct Kept {
     pub(super) messages: Vec<MessageId>,
     /// The room that its words take.
     pub(super) words_bytes: u64,
+}
+
+/// The title of a session.
+pub(super) struct Titled {
+    pub(super) title: String,
+    pub(super) by: TitleBy,
+    /// The message whose words it is, if it is nobody's.
+    pub(super) of: Option<MessageId>,
+}
+
+/// The words of an edit, and the title that they are.
+pub(super) struct Edit {
+    pub(super) message: MessageId,
+    pub(super) words: Bytes,
+    pub(super) opening: Option<String>,
 }
 
 /// A message: what never changes about it, and its words.

@@ -200,6 +200,9 @@ impl Views for MemoryStore {
     fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
         self.step(move |contents| contents.sessions(&query))
     }
+    fn sessions_named(&self, by: Seer, name: TypedName, limit: usize) -> Reply<'_, Vec<SessionRow>> {
+        self.step(move |contents| contents.sessions_named(&by, &name, limit))
+    }
     fn facts(
         &self,
         session: SessionId,
@@ -217,6 +220,9 @@ impl Views for MemoryStore {
         bytes: usize,
     ) -> Reply<'_, Vec<StoredFact>> {
         self.step(move |contents| contents.story(session, turn, &kind, bytes))
+    }
+    fn stories(&self, session: SessionId, kind: String, bytes: usize) -> Reply<'_, Vec<StoredFact>> {
+        self.step(move |contents| contents.stories(session, &kind, bytes))
     }
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.step(move |contents| contents.receipt_and_record(message))

@@ -1,6 +1,6 @@
 //! The readers' side of the memory store. Whoever may not see a session does not find it in any list.
 
-use super::contents::{Contents, Kept};
+use super::contents::{Contents, Kept, Place};
 use crate::*;
 use kernel::{Address, ApprovalId, Claim, MessageId, Number, OrgId, PersonId, Record, SessionId, Turn};
 use std::cmp::Reverse;
@@ -38,7 +38,16 @@ impl Contents {
         let later = |kept: &&Kept| query.after.is_none_or(|after| place(kept) > Reverse(after));
         let mut rows: Vec<_> = self.seen(&query.by).filter(shown).filter(later).collect();
         rows.sort_by_key(|kept| place(kept));
-        rows.into_iter().take(query.limit).map(|kept| self.row(kept)).collect()
+        let rows = rows.into_iter().map(|kept| self.row(kept)).filter(|row| query.filter.shows(row));
+        rows.take(query.limit).collect()
+    }
+
+    pub(super) fn sessions_named(&self, by: &Seer, name: &TypedName, limit: usize) -> Vec<SessionRow> {
+        let mut rows: Vec<_> =
+            self.seen(by).map(|kept| self.row(kept)).filter(|row| name.names(row)).collect();
+        rows.sort_by_key(|row| Reverse((row.touched_at, row.session)));
+        rows.truncate(limit);
+        rows
     }
 
     pub(super) fn row(&self, kept: &Kept) -> SessionRow {
@@ -46,7 +55,8 @@ impl Contents {
             session: kept.record.session,
             org: kept.record.org,
             owner: kept.record.owner,
-            title: kept.title.clone(),
+            title: kept.title.as_ref().map(|titled| titled.title.clone()),
+            title_by: kept.title.as_ref().map(|titled| titled.by),
             scope: kept.scope.clone(),
             epoch: kept.projection.scopes.keys().next_back().copied().unwrap_or_default(),
             origin: kept.origin,
@@ -76,6 +86,15 @@ impl Contents {
         let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
         let told = kept.facts.iter().filter(|stored| match &stored.entry {
             StoredEntry::Story { turn, kind, .. } => *turn == of && kind == wanted,
+            StoredEntry::Rule(_) => false,
+        });
+        up_to(told, bytes)
+    }
+
+    pub(super) fn stories(&self, session: SessionId, wanted: &str, bytes: usize) -> Vec<StoredFact> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let told = kept.facts.iter().rev().filter(|stored| match &stored.entry {
+            StoredEntry::Story { kind, .. } => kind == wanted,
             StoredEntry::Rule(_) => false,
         });
         up_to(told, bytes)
@@ -168,7 +187,11 @@ impl Contents {
         let later = ours.filter(|((_, address, _), _)| after.as_ref().is_none_or(|after| address > after));
         let sees = |session| self.sessions.get(session).is_some_and(|kept| by.sees(&kept.record));
         let seen = later.filter(|(_, row)| sees(&row.session));
-        seen.take(limit).map(|(_, row)| row.clone()).collect()
+        let with_past = |(place, row): (&Place, &BindingRow)| BindingRow {
+            before: self.previous_seen(by, place),
+            ..row.clone()
+        };
+        seen.take(limit).map(with_past).collect()
     }
 
     pub(super) fn approval(&self, approval: ApprovalId) -> Option<(Record, ApprovalRow)> {

@@ -1,14 +1,14 @@
 //! The way in of the memory store: the rows that plans are made of, and the rows that they write. No rule stands here.
 
-use super::contents::{Contents, Kept, MessageRow, Remembered};
+use super::contents::{Contents, Edit, Kept, MessageRow, Place, Remembered, Titled};
 use crate::plan::{
     AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
     RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx,
 };
 use crate::*;
 use kernel::{
-    Address, DoorAddress, Grantee, MessageId, Moment, Named, OrgId, PersonId, Principal, Record, Request,
-    Scheme, SessionId, Subject, Term, To, address_space,
+    Address, DoorAddress, Grantee, MessageId, Moment, Named, OrgId, PersonId, Previous, Principal, Record,
+    Request, Scheme, SessionId, Subject, Term, To, address_space,
 };
 use std::collections::BTreeMap;
 
@@ -49,12 +49,17 @@ impl WriteTx for Contents {
         let said = key.and_then(|row| self.messages.get(&MessageId::from_bits(row.made)));
         let before = said.map(|said| said.accepted.clone());
         let whose = match &new.to {
-            To::Conversation(address) => address_space(by, DoorAddress { address, schemes: new.schemes }),
+            To::Conversation(address) | To::NewIn(address) => {
+                address_space(by, DoorAddress { address, schemes: new.schemes })
+            }
             To::Session(_) | To::New => None,
         };
         let found = self.meant_by(by.org, whose, &new.to).and_then(|session| self.seen_session(session));
+        let scope = found.as_ref().filter(|found| SaySeen::needs_scope(found, new));
+        let scope =
+            scope.and_then(|found| self.sessions.get(&found.record.session)).map(|kept| kept.scope.clone());
         let room = new.fresh.is_some().then(|| self.room(by));
-        Ok(SaySeen { asker: self.read_asker(by)?, key, before, found, room })
+        Ok(SaySeen { asker: self.read_asker(by)?, key, before, found, scope, room })
     }
 
     fn read_make(&mut self, by: &Principal, new: &Create) -> Result<MakeSeen, StoreError> {
@@ -122,8 +127,8 @@ impl Contents {
         let kept = self.sessions.get(&session)?;
         let (record, ended) = (kept.record.clone(), kept.projection.ended);
         let words_bytes = self.disk_use(record.org, record.owner).words_bytes;
-        let pending = self.pending(session);
-        Some(SessionSeen { record, ended, epoch: epoch_of(kept), pending, words_bytes })
+        let (pending, has_title) = (self.pending(session), kept.title.is_some());
+        Some(SessionSeen { record, ended, epoch: epoch_of(kept), has_title, pending, words_bytes })
     }
 
     fn bound_to(&self, by: &Principal, address: &Address, schemes: &[Scheme]) -> Option<SessionId> {
@@ -131,14 +136,29 @@ impl Contents {
         self.bound.get(&(by.org, address.to_string(), whose)).map(|binding| binding.session)
     }
 
+    /// The session that was bound to this address last, before the one that is.
+    fn last_bound(&self, place: &Place) -> Option<SessionId> {
+        self.bound_before.get(place).and_then(|past| past.last()).copied()
+    }
+
+    fn is_open(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(Kept::is_open)
+    }
+
+    /// The same if they may see it.
+    pub(super) fn previous_seen(&self, by: &Seer, place: &Place) -> Option<Previous> {
+        let seen = self.last_bound(place).and_then(|session| self.seen_session(session))?;
+        by.sees(&seen.record).then(|| seen.previous())
+    }
+
     /// The session that was named, that the conversation is bound to, or that ended last while it was.
     fn meant_by(&self, org: OrgId, whose: Option<PersonId>, to: &To) -> Option<SessionId> {
         match to {
             To::Session(session) => Some(*session),
-            To::Conversation(address) => {
+            To::Conversation(address) | To::NewIn(address) => {
                 let place = (org, address.to_string(), whose);
                 let now = self.bound.get(&place).map(|binding| binding.session);
-                now.or_else(|| self.bound_before.get(&place).copied())
+                now.or_else(|| self.last_bound(&place).filter(|before| !self.is_open(*before)))
             }
             To::New => None,
         }
@@ -148,7 +168,13 @@ impl Contents {
         let seen = self.meant_by(by.org, whose, to).and_then(|session| self.seen_session(session));
         let seen = seen.filter(|seen| by.sees(&seen.record));
         let found = seen.as_ref().map_or(kernel::Found::Nothing, SessionSeen::found);
-        Finding { found, record: seen.map(|seen| seen.record) }
+        let before = match to {
+            To::Conversation(address) | To::NewIn(address) => {
+                self.previous_seen(by, &(by.org, address.to_string(), whose))
+            }
+            To::Session(_) | To::New => None,
+        };
+        Finding { found, record: seen.map(|seen| seen.record), before }
     }
 
     fn room(&self, by: &Principal) -> RoomSeen {
@@ -185,17 +211,24 @@ impl Contents {
     fn put_row(&mut self, write: Write) {
         match write {
             Write::Session(new) => self.put_session(*new),
-            Write::Bind { org, address, whose, session, at, .. }
-            | Write::Rebind { org, address, whose, session, at, .. } => {
+            Write::Bind { org, address, whose, session, at, .. } => {
                 let place = (org, address.to_string(), whose);
-                self.bound.insert(place, BindingRow { address, session, since: at });
+                self.bound.insert(place, BindingRow { address, session, since: at, before: None });
+            }
+            Write::Rebind { org, address, whose, session, at, .. } => {
+                let place = (org, address.to_string(), whose);
+                let row = BindingRow { address, session, since: at, before: None };
+                let left = self.bound.insert(place.clone(), row);
+                let past = self.bound_before.entry(place).or_default();
+                past.retain(|before| *before != session);
+                past.extend(left.map(|left| left.session));
             }
             Write::Message(new) => self.put_message(*new),
             Write::Request(new) => {
-                let RequestWrite { id, session, at, by, request, resolved, words } = *new;
+                let RequestWrite { id, session, at, by, request, resolved, words, opening } = *new;
                 if let (Request::Edit { message, .. }, Some(words)) = (&request, words) {
                     self.count_words(session, words_bytes(&words), 0);
-                    self.edits.insert(id, (*message, words));
+                    self.edits.insert(id, Edit { message: *message, words, opening });
                 }
                 self.put_into_inbox(session, at, InboxItem::Request { id, by, request, resolved });
             }
@@ -203,7 +236,10 @@ impl Contents {
             Write::Past { session, by, past, at, .. } => self.put_past(by, session, *past, at),
             Write::Title { session, title, archived } => {
                 let Some(kept) = self.sessions.get_mut(&session) else { return };
-                kept.title = title.or(kept.title.take());
+                if let Some(title) = title {
+                    let of = None;
+                    kept.title = (!title.is_empty()).then_some(Titled { title, by: TitleBy::Person, of });
+                }
                 kept.archived = archived.unwrap_or(kept.archived);
             }
             Write::Outgoing(row) => drop(self.outbox.insert(row.outgoing, *row)),
@@ -230,7 +266,7 @@ impl Contents {
         let kept = Kept {
             record: Record { session, org, owner, agent, grants, revision: 1 },
             given: given.into_iter().collect(),
-            title,
+            title: title.map(|title| Titled { title, by: TitleBy::Person, of: None }),
             scope,
             origin,
             import: None,
@@ -253,11 +289,15 @@ impl Contents {
     }
 
     fn put_message(&mut self, new: MessageWrite) {
-        let MessageWrite { accepted, org: _, by, words, delivery, under, unattended, reply } = new;
+        let MessageWrite { accepted, org: _, by, words, opening, delivery, under, unattended, reply } = new;
         let (message, session, at) = (accepted.message, accepted.session, accepted.at);
         self.count_words(session, words_bytes(&words), 0);
         self.messages.insert(message, MessageRow { by, delivery, unattended, reply, accepted, words });
         if let Some(kept) = self.sessions.get_mut(&session) {
+            let of = Some(message);
+            if let Some(title) = opening {
+                kept.title = Some(Titled { title, by: TitleBy::Words, of });
+            }
             kept.messages.push(message);
             kept.touched_at = kept.touched_at.max(at);
         }

@@ -40,7 +40,7 @@ pub fn ask(seen: &AskSeen, by: &Principal, new: NewRequest) -> Plan<Asked> {
 }
 
 fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>, Rejection> {
-    let NewRequest { id, request, resolved, words, words_bytes_max, key, trail } = new;
+    let NewRequest { id, request, resolved, words, opening, words_bytes_max, key, trail } = new;
     let what = match request.subject() {
         Subject::Message(_) => "message",
         Subject::Approval(_) => "approval",
@@ -71,7 +71,7 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
     }
     let about = AuditSubject::request(session, &request);
     let (at, by) = (trail.at, now.person);
-    let row = RequestWrite { id, session, at, by, request, resolved, words };
+    let row = RequestWrite { id, session, at, by, request, resolved, words, opening };
     let mut writes = Vec::with_capacity(3);
     writes.push(Write::Request(Box::new(row)));
     writes.extend(Write::key(now, key, id.bits(), at));

@@ -93,7 +93,7 @@ pub(super) fn fits(
 
 /// Judges if there is room for one more: the person's own bound first, then the org's, which may want fewer.
 pub(super) fn room(room: Option<&RoomSeen>, fresh: &NewSession) -> Result<RoomSeen, Rejection> {
-    let room = *room.ok_or(Rejection::WouldBeNew { by: None })?;
+    let room = *room.ok_or(Rejection::WouldBeNew { by: None, like: None })?;
     if room.own >= fresh.open_max {
         return Err(Rejection::TooManyOpen { limit: fresh.open_max });
     }

@@ -52,9 +52,7 @@ fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rej
     let mut writes = Vec::with_capacity(3);
     match &seen.bound {
         Some(bound) if bound.record.session == to => {}
-        // A conversation has one row for as long as it is bound at all; who had it before and goes on is no past of it.
-        Some(_) => writes.push(Write::Rebind { org, address, whose, session: to, owner, at }),
-        None => writes.push(Write::Bind { org, address, whose, session: to, owner, at }),
+        Some(_) | None => writes.push(Write::Rebind { org, address, whose, session: to, owner, at }),
     }
     writes.extend(Write::key(now, key, to.bits(), at));
     writes.push(Write::Audit(AuditWrite::done(now, about, trail)));

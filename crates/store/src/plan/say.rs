@@ -2,10 +2,10 @@
 
 use super::make::{fits, room};
 use super::{AskerRow, AuditWrite, KeyRow, MessageWrite, Plan, RoomSeen, SessionSeen, Write, asker, planned};
-use crate::{Accepted, AuditSubject, NewMessage, NewSession, Rejection, words_bytes, words_fit};
+use crate::{Accepted, AuditSubject, NewMessage, NewSession, Predecessor, Rejection, words_bytes, words_fit};
 use kernel::{
-    Act, Address, DoorAddress, EndWhy, Epoch, Found, NoRoute, Principal, Route, SessionId, To, authorize,
-    authorize_address, grant_of, route,
+    Act, Address, DoorAddress, Epoch, Found, NoRoute, Previous, Principal, Route, Scope, SessionId, To,
+    authorize, authorize_address, grant_of, route,
 };
 
 /// The rows that a message is planned with.
@@ -19,6 +19,8 @@ pub struct SaySeen {
     pub before: Option<Accepted>,
     /// The session that was named, that the conversation is bound to, or that ended last while it was.
     pub found: Option<SessionSeen>,
+    /// The scope of that one, where it counts: for what its sender takes it to be, and for the session that comes after it.
+    pub scope: Option<Scope>,
     /// Read for a message that brings the session that is made if there is none.
     pub room: Option<RoomSeen>,
 }
@@ -40,14 +42,14 @@ pub fn say(seen: &SaySeen, by: &Principal, new: NewMessage) -> Plan<Accepted> {
 fn about(to: &To) -> AuditSubject {
     match to {
         To::Session(session) => AuditSubject::session(*session),
-        To::Conversation(address) => AuditSubject::named(address),
+        To::Conversation(address) | To::NewIn(address) => AuditSubject::named(address),
         To::New => AuditSubject::default(),
     }
 }
 
 fn conversation(to: &To) -> Option<&Address> {
     match to {
-        To::Conversation(address) => Some(address),
+        To::Conversation(address) | To::NewIn(address) => Some(address),
         To::Session(_) | To::New => None,
     }
 }
@@ -62,7 +64,7 @@ fn said(seen: &SaySeen, by: &Principal, new: NewMessage) -> Result<Plan<Accepted
     match route(&new.to, found.map_or(Found::Nothing, SessionSeen::found)) {
         Ok(Route::Existing(_)) => {
             let there = found.ok_or(Rejection::NotFound { what: "session" })?;
-            into_existing(there, now, new)
+            into_existing(there, seen.scope.as_ref(), now, new)
         }
         Ok(Route::Create { bind, previous }) => {
             // A past that the sender may not see is none.
@@ -79,18 +81,43 @@ fn said(seen: &SaySeen, by: &Principal, new: NewMessage) -> Result<Plan<Accepted
     }
 }
 
-fn into_existing(there: &SessionSeen, now: &Principal, new: NewMessage) -> Result<Plan<Accepted>, Rejection> {
+impl SaySeen {
+    /// True if the scope of what is found counts for this message.
+    pub fn needs_scope(found: &SessionSeen, new: &NewMessage) -> bool {
+        found.ended.is_some() || new.expected.is_some()
+    }
+
+    /// The session that a conversation had until it ended, for the one that comes after it.
+    fn predecessor(&self, to: &To, previous: Option<Previous>) -> Option<Predecessor> {
+        let (To::Conversation(_), Some(Previous { session, .. })) = (to, previous) else { return None };
+        self.scope.clone().map(|scope| Predecessor { session, scope })
+    }
+}
+
+fn into_existing(
+    there: &SessionSeen,
+    scope: Option<&Scope>,
+    now: &Principal,
+    new: NewMessage,
+) -> Result<Plan<Accepted>, Rejection> {
     // Nobody can have seen an epoch that has not been. What the sender may not see is refused as that, next.
     if grant_of(now, &there.record).is_some() && new.under.is_some_and(|under| under > there.epoch) {
         return Err(Rejection::OtherScope);
     }
     let allowed = authorize(now, Act::Say, &there.record, ()).map_err(denied)?;
+    if let (Some(expected), Some(scope)) = (&new.expected, scope)
+        && !expected.fits(scope)
+    {
+        let (session, agent, model) = (there.record.session, scope.agent.clone(), scope.model.clone());
+        return Err(Rejection::OtherAgent { session, agent, model });
+    }
     if there.pending >= new.pending_max {
         return Err(Rejection::QueueFull { limit: new.pending_max });
     }
     words_fit(there.words_bytes, words_bytes(&new.words), new.words_bytes_max)?;
     let session = there.record.session;
     let if_new_ignored = new.asks_for_new;
+    let new = NewMessage { opening: new.opening.filter(|_| !there.has_title), ..new };
     let (writes, accepted) = message(now, session, None, if_new_ignored, new, Vec::with_capacity(3));
     Ok(Plan::done(&allowed, writes, accepted))
 }
@@ -100,24 +127,30 @@ fn into_new(
     by: &Principal,
     now: &Principal,
     bind: Option<Address>,
-    previous: Option<(SessionId, EndWhy)>,
+    previous: Option<Previous>,
     mut new: NewMessage,
 ) -> Result<Plan<Accepted>, Rejection> {
     if new.under.is_some_and(|under| under > Epoch(0)) {
         return Err(Rejection::OtherScope);
     }
-    let Some(fresh) = new.fresh.take() else {
+    let like = seen.predecessor(&new.to, previous);
+    let is_another = new.like.is_some() && new.like != like.as_ref().map(|like| like.session);
+    let Some(fresh) = new.fresh.take().filter(|_| !is_another) else {
         // Whoever asks looks at directory and agent, as the principal who they are now, and comes again.
         let by = (now != by).then(|| Box::new(now.clone()));
-        return Err(Rejection::WouldBeNew { by });
+        return Err(Rejection::WouldBeNew { by, like: like.map(Box::new) });
     };
     let fresh = NewSession { bind, ..*fresh };
     let allowed = fits(now, &fresh, new.schemes, None)?;
     let counted = room(seen.room.as_ref(), &fresh)?;
     words_fit(counted.words_bytes, words_bytes(&new.words), new.words_bytes_max)?;
-    let session = fresh.session;
+    let (session, has_title) = (fresh.session, fresh.title.is_some());
+    let new = NewMessage { opening: new.opening.filter(|_| !has_title), ..new };
     let mut writes = Vec::with_capacity(5);
-    writes.extend(Write::session(now, fresh, new.schemes, 0, counted.settings.share_new, new.trail.at));
+    let rows = Write::session(now, fresh, new.schemes, 0, counted.settings.share_new, new.trail.at);
+    // Whatever right they have on the session that had it: the conversation is theirs to use, and that one goes on.
+    let takes_over = seen.found.as_ref().is_some_and(|found| found.ended.is_none());
+    writes.extend(rows.map(|row| if takes_over { row.taking_over() } else { row }));
     let (writes, accepted) = message(now, session, Some(previous), false, new, writes);
     Ok(Plan::done(&allowed, writes, accepted))
 }
@@ -126,12 +159,12 @@ fn into_new(
 fn message(
     by: &Principal,
     session: SessionId,
-    made_after: Option<Option<(SessionId, EndWhy)>>,
+    made_after: Option<Option<Previous>>,
     if_new_ignored: bool,
     new: NewMessage,
     mut writes: Vec<Write>,
 ) -> (Vec<Write>, Accepted) {
-    let NewMessage { message, words, delivery, under, unattended, reply, key, trail, .. } = new;
+    let NewMessage { message, words, opening, delivery, under, unattended, reply, key, trail, .. } = new;
     let (created, previous) = (made_after.is_some(), made_after.flatten());
     let accepted = Accepted { message, session, created, previous, if_new_ignored, at: trail.at };
     let row = MessageWrite {
@@ -139,6 +172,7 @@ fn message(
         org: by.org,
         by: by.person,
         words,
+        opening,
         delivery,
         under,
         unattended,

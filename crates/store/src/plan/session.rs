@@ -2,7 +2,7 @@
 
 use super::{AskerRow, AuditWrite, Plan, Write, asker};
 use crate::{AuditSubject, Rejection, Retitle, Trail};
-use kernel::{Act, Authorized, EndWhy, Epoch, Found, Principal, Record, authorize};
+use kernel::{Act, Authorized, EndWhy, Epoch, Found, Previous, Principal, Record, authorize};
 
 /// A session as plans see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct SessionSeen {
     pub ended: Option<EndWhy>,
     /// The epoch of its scope.
     pub epoch: Epoch,
+    /// True if it has a title.
+    pub has_title: bool,
     /// The number of its unfinished messages.
     pub pending: u32,
     /// The room that the words in all sessions of its owner take.
@@ -24,6 +26,11 @@ impl SessionSeen {
     pub fn found(&self) -> Found {
         let session = self.record.session;
         self.ended.map_or(Found::Open(session), |why| Found::Ended(session, why))
+    }
+
+    /// As what a conversation had before.
+    pub fn previous(&self) -> Previous {
+        Previous { session: self.record.session, ended: self.ended }
     }
 }
 

@@ -22,7 +22,8 @@ pub enum Write {
         owner: PersonId,
         at: Moment,
     },
-    /// Another session for a conversation that is bound.
+    /// Another session for a conversation. The one that it has is its past from here on, and each session is in its past or
+    /// present once.
     Rebind {
         org: OrgId,
         address: Address,
@@ -39,7 +40,8 @@ pub enum Write {
     Inbox { session: SessionId, at: Moment, item: Box<InboxItem> },
     /// A conversation that was had elsewhere: its messages, then the log that tells of them.
     Past { session: SessionId, org: OrgId, by: PersonId, past: Box<Past>, at: Moment },
-    /// The title of a session, and whether lists show it; none leaves it as it is.
+    /// The title that a person gives a session, or takes away with an empty one, and whether lists show it; none leaves it as
+    /// it is.
     Title { session: SessionId, title: Option<String>, archived: Option<bool> },
     /// A reply, as it stands from here on.
     Outgoing(Box<Outgoing>),
@@ -75,6 +77,8 @@ pub struct MessageWrite {
     pub org: OrgId,
     pub by: PersonId,
     pub words: Bytes,
+    /// The title that the session has from these words on.
+    pub opening: Option<String>,
     pub delivery: Delivery,
     pub under: Option<Epoch>,
     pub unattended: bool,
@@ -91,6 +95,7 @@ pub struct RequestWrite {
     pub request: Request,
     pub resolved: Resolved,
     pub words: Option<Bytes>,
+    pub opening: Option<String>,
 }
 
 /// An entry of the audit to be written.
@@ -120,6 +125,16 @@ impl Write {
     /// The row of a key, if there is one.
     pub(super) fn key(by: &Principal, key: Option<Key>, made: u128, at: Moment) -> Option<Self> {
         key.map(|key| Self::Key { org: by.org, person: by.person, key, made, at })
+    }
+
+    /// The same for a conversation that has a session: its binding becomes the past.
+    pub(super) fn taking_over(self) -> Self {
+        match self {
+            Self::Bind { org, address, whose, session, owner, at } => {
+                Self::Rebind { org, address, whose, session, owner, at }
+            }
+            other => other,
+        }
     }
 
     /// The rows of a new session: itself, and its binding.

@@ -1,5 +1,5 @@
-//! The stored form of an approval: the terms its answers are judged by, its answer, and which approval a story fact has the
-//! words of. A permission that anybody may answer has no terms to store; their column and field are called `posed`.
+//! The stored form of an approval: the terms its answers are judged by, its answer, and which approval, or which title, a story fact
+//! has the words of. A permission that anybody may answer has no terms to store; their column and field are called `posed`.
 
 use super::{Text, Unreadable, decode, encode};
 use kernel::{Answer, ApprovalForm, ApprovalId, ApprovalTerms, Grantee, GroupId, PersonId, RuleId};
@@ -37,6 +37,16 @@ pub fn approval_told(kind: &str, body: &[u8]) -> Option<ApprovalId> {
         .then(|| serde_json::from_slice::<QuestionBody>(body).ok())
         .flatten()
         .map(|told| told.approval.0)
+}
+
+/// The title that an agent gives its session with a story fact, if it gives one.
+pub fn title_told(kind: &str, body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct TitleBody {
+        title: String,
+    }
+    let told = (kind == "title").then(|| serde_json::from_slice::<TitleBody>(body).ok()).flatten();
+    told.map(|told| told.title).filter(|title| !title.is_empty())
 }
 
 #[derive(Serialize, Deserialize)]

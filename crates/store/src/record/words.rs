@@ -2,7 +2,7 @@
 
 use super::Unreadable;
 use crate::project::{WHY_WORDS, failure_word};
-use crate::{Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, Verdict};
+use crate::{Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, TitleBy, Verdict};
 use kernel::{
     Answerer, Delivery, EndWhy, ErrandKind, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind, Right,
     Role,
@@ -74,6 +74,12 @@ words! {
     EndWhy: end_word, end_parse {
         EndWhy::Asked = "asked",
         EndWhy::Gone = "gone",
+    }
+    /// The one who gave a session its title.
+    TitleBy: title_by_word, title_by_parse {
+        TitleBy::Person = "person",
+        TitleBy::Agent = "agent",
+        TitleBy::Words = "words",
     }
     /// Why a message is held.
     HoldWhy: hold_word, hold_parse {

@@ -78,7 +78,7 @@ pub(super) enum GroundCall {
     RememberAfter { directory: PathForm, turn: u32, edits: Option<Vec<String>> },
     Copy { directory: PathForm },
     TakeOver { directory: PathForm },
-    Changes { directory: PathForm, turn: u32 },
+    Changes { directory: PathForm, first: u32, last: u32 },
     PreviewUndo { directory: PathForm, turn: u32 },
     Undo { directory: PathForm, turn: u32, files: FilesForm },
     Redo { directory: PathForm, turn: u32 },

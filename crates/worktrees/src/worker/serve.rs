@@ -200,7 +200,8 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
             let is_tracked = trees.remember_after(session, there.clone(), Turn(turn), edits).await?;
             let (changes, gone) = match is_tracked {
                 true => {
-                    (trees.changes(session, there, Turn(turn)).await?, trees.tell_gone(session, &directory.0))
+                    let changes = trees.changes(session, there, Turn(turn), Turn(turn)).await?;
+                    (changes, trees.tell_gone(session, &directory.0))
                 }
                 false => (None, None),
             };
@@ -214,8 +215,8 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
             trees.take_over(session, directory.0).await?;
             GroundAnswer::Copied
         }
-        GroundCall::Changes { directory, turn } => {
-            let changes = trees.changes(session, directory.0, Turn(turn)).await?;
+        GroundCall::Changes { directory, first, last } => {
+            let changes = trees.changes(session, directory.0, Turn(first), Turn(last)).await?;
             GroundAnswer::Changes { changes: changes.map(Into::into) }
         }
         GroundCall::PreviewUndo { directory, turn } => {

@@ -372,6 +372,18 @@ fn an_unknown_conversation_elsewhere_is_refused() {
 }
 
 #[test]
+fn an_agent_that_loses_what_it_loads_is_never_asked_to() {
+    let mut talk = Talk::new("base = 'gemini'", launch(Some("g-1")));
+    talk.does(|protocol, out| protocol.open(out));
+    assert_eq!(talk.failed().failure, Failure::Gone);
+    assert!(talk.failed().detail.contains("begins a new one"), "{}", talk.failed());
+    assert_eq!(talk.methods(), [] as [&str; 0]);
+    let mut fresh = Talk::new("base = 'gemini'", launch(None));
+    fresh.does(|protocol, out| protocol.open(out));
+    assert_eq!(fresh.methods(), ["initialize"]);
+}
+
+#[test]
 fn a_conversation_that_is_known_the_second_time_is_not_gone() {
     let mut talk = Talk::new("", launch(Some("x")));
     open(&mut talk, json!({"loadSession": true}));
@@ -435,6 +447,66 @@ fn model_and_mode_are_set_before_it_is_ready_or_refused_with_what_there_is() {
     assert_eq!(refused.failed().failure, Failure::Refused);
     assert!(refused.failed().detail.contains("a, b"));
     assert!(choosing("a", "auto").failed().detail.contains("without asking"));
+}
+
+/// A new session of an agent that comes up in this mode, and has these.
+fn in_mode(quirks: &str, bypasses: bool, current: &str, all: &[&str]) -> Talk {
+    let mut talk = Talk::with(toml::from_str(quirks).unwrap(), launch(None), bypasses);
+    open(&mut talk, json!({"loadSession": true}));
+    let all: Vec<Value> = all.iter().map(|id| json!({"id": id})).collect();
+    talk.hears(&json!({"id": 2, "result": {"sessionId": "s", "modes": {"currentModeId": current, "availableModes": all}}}));
+    talk
+}
+
+#[test]
+fn an_agent_of_which_nothing_shows_that_it_asks_acts_without_asking_and_is_refused() {
+    let qwen = ["plan", "default", "auto-edit", "auto", "yolo"];
+    let mut talk = in_mode("base = 'qwen'", false, "auto", &qwen);
+    assert_eq!(talk.sent.last().unwrap()["params"], json!({"sessionId": "s", "modeId": "default"}));
+    talk.hears(&json!({"id": 3, "result": {}}));
+    assert!(matches!(talk.events.last(), Some(AgentEvent::Ready { .. })));
+    // It says that it stays where it is.
+    let mut stubborn = in_mode("base = 'qwen'", false, "auto", &qwen);
+    stubborn.hears(&json!({"method": "session/update", "params": {"sessionId": "s",
+        "update": {"sessionUpdate": "current_mode_update", "currentModeId": "auto"}}}));
+    stubborn.hears(&json!({"id": 3, "result": {}}));
+    assert_eq!(stubborn.failed().failure, Failure::Refused);
+    assert!(stubborn.failed().detail.contains("acts without asking"), "{}", stubborn.failed());
+    assert!(stubborn.failed().detail.contains("bypass = true"), "{}", stubborn.failed());
+    // Nobody has said which of its modes asks.
+    let unknown = in_mode("", false, "code", &["code", "architect"]);
+    assert!(unknown.failed().detail.contains("asking_mode"), "{}", unknown.failed());
+    let named = in_mode("asking_mode = 'code'", false, "code", &["code", "architect"]);
+    assert!(matches!(named.events.last(), Some(AgentEvent::Ready { .. })));
+    let bypassing = in_mode("", true, "code", &["code", "architect"]);
+    assert!(matches!(bypassing.events.last(), Some(AgentEvent::Ready { .. })));
+}
+
+#[test]
+fn a_question_names_the_tool_or_its_kind_and_never_the_command() {
+    for (call, tool, kind) in [
+        (
+            json!({"title": "rm -rf /", "kind": "execute", "_meta": {"toolName": "run_shell_command"}}),
+            "run_shell_command",
+            "execute",
+        ),
+        (json!({"title": "echo hi > made", "kind": "execute"}), "execute", "execute"),
+        (json!({"title": "Bash"}), "other", ""),
+    ] {
+        let mut talk = in_mode("base = 'qwen'", false, "default", &["default"]);
+        talk.does(|protocol, out| {
+            protocol.hand(&Message { id: MessageId::from_bits(1), text: "go".to_owned() }, out)
+        });
+        let mut call = call;
+        call["toolCallId"] = json!("c-1");
+        talk.hears(&json!({"id": 9, "method": "session/request_permission", "params": {"sessionId": "s", "toolCall": call,
+            "options": [{"optionId": "y", "kind": "allow_once"}]}}));
+        let asked = talk.events.iter().find_map(|event| match event {
+            AgentEvent::Asked { tool, kind, .. } => Some((tool.as_str(), kind.as_str())),
+            _ => None,
+        });
+        assert_eq!(asked, Some((tool, kind)));
+    }
 }
 
 #[test]
@@ -632,6 +704,38 @@ fn asking(kinds: &[&str]) -> Talk {
     talk.hears(&question(7, kinds));
     assert!(matches!(talk.events.last(), Some(AgentEvent::Asked { question, .. }) if question == "7"));
     talk
+}
+
+#[test]
+fn a_plan_is_shown_and_the_mode_that_was_chosen_holds_again_in_the_next_turn() {
+    let wanted = Launch { mode: Some("plan".to_owned()), ..launch(None) };
+    let mut talk = Talk::with(Quirks::default(), wanted.clone(), false);
+    open(&mut talk, json!({"loadSession": true}));
+    talk.hears(&json!({"id": 2, "result": {"sessionId": "s", "modes": {"currentModeId": "plan",
+        "availableModes": [{"id": "default"}, {"id": "plan"}]}}}));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
+    let mut asks = question(7, &["allow_always", "allow_once", "reject_once"]);
+    asks["params"]["toolCall"]["kind"] = json!("switch_mode");
+    asks["params"]["toolCall"]["rawInput"] = json!({"plan": "1. read"});
+    talk.hears(&asks);
+    let shown = |event: &AgentEvent| matches!(event, AgentEvent::Asked { detail, .. } if detail == "1. read");
+    assert!(talk.events.iter().any(shown), "{:?}", talk.events);
+    talk.does(|protocol, out| protocol.answer("7", &QuestionAnswer::Allow, out));
+    talk.hears(&update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "default"})));
+    let told = |event: &AgentEvent| matches!(event, AgentEvent::Notice { text } if text.contains("begins in plan again"));
+    assert!(talk.events.iter().any(told), "{:?}", talk.events);
+    let prompt =
+        talk.sent.iter().rev().find(|sent| sent["method"] == "session/prompt").unwrap()["id"].clone();
+    talk.hears(&json!({"id": prompt, "result": {"stopReason": "end_turn"}}));
+    // The same process takes the next turn, and is put back first.
+    talk.does(|protocol, out| protocol.again(&wanted, out));
+    let sent = talk.sent.last().unwrap().clone();
+    assert_eq!((&sent["method"], &sent["params"]["modeId"]), (&"session/set_mode".into(), &"plan".into()));
+    let before = talk.events.len();
+    talk.hears(&json!({"id": sent["id"], "result": {}}));
+    assert!(talk.events[before..].iter().any(|event| matches!(event, AgentEvent::Ready { .. })));
 }
 
 fn question(id: u64, kinds: &[&str]) -> Value {

@@ -64,6 +64,9 @@ impl Real {
             RealAgent::OpenCode => (&["serve", "--hostname", "127.0.0.1", "--port", "0"], STAY_WAIT),
             RealAgent::ClaudeAgentAcp => (&[], patience),
             RealAgent::Goose => (&["acp"], STAY_WAIT),
+            RealAgent::Kimi => (&["acp"], patience),
+            RealAgent::Gemini | RealAgent::Qwen => (&["--acp"], patience),
+            RealAgent::CodexAcp => (&[], patience),
         };
         let mut program = tokio::process::Command::new(self.stage.program());
         program.args(arguments).env_clear().envs(self.stage.env()).env("HOME", self.stage.home());
@@ -103,7 +106,12 @@ impl Real {
             RealAgent::Claude => "AskUserQuestion",
             RealAgent::OpenCode => "question",
             RealAgent::Codex => return Err(Cannot::because("its model is not offered that tool")),
-            RealAgent::ClaudeAgentAcp | RealAgent::Goose => {
+            RealAgent::ClaudeAgentAcp
+            | RealAgent::Goose
+            | RealAgent::Gemini
+            | RealAgent::Qwen
+            | RealAgent::Kimi
+            | RealAgent::CodexAcp => {
                 return Err(Cannot::because("the protocol has no choices"));
             }
         };
@@ -239,10 +247,14 @@ impl Candidate for Real {
 
     fn unknown_id(&self) -> String {
         match self.name() {
-            RealAgent::Codex => "01990000-dead-7000-8000-000000000000",
+            RealAgent::Codex | RealAgent::CodexAcp => "01990000-dead-7000-8000-000000000000",
             RealAgent::OpenCode => "ses_0123456789deadABCDEFGHIJKL",
             RealAgent::Goose => "20200101_77",
-            RealAgent::Claude | RealAgent::ClaudeAgentAcp => "00000000-dead-4000-8000-000000000000",
+            RealAgent::Claude
+            | RealAgent::ClaudeAgentAcp
+            | RealAgent::Gemini
+            | RealAgent::Qwen
+            | RealAgent::Kimi => "00000000-dead-4000-8000-000000000000",
         }
         .to_owned()
     }
@@ -342,8 +354,20 @@ fn children(count: u32, then: &str) -> String {
 }
 
 fn abilities(abilities: Abilities) -> String {
-    let Abilities { chosen_id, resume, fork, steer, asks, usage, commands, models, modes, images, memory } =
-        abilities;
+    let Abilities {
+        chosen_id,
+        resume,
+        fork,
+        steer,
+        asks,
+        usage,
+        commands,
+        models,
+        modes,
+        images,
+        forgets,
+        memory,
+    } = abilities;
     let has = [
         ("chosen id", chosen_id),
         ("resume", resume),
@@ -355,6 +379,7 @@ fn abilities(abilities: Abilities) -> String {
         ("models", models),
         ("modes", modes),
         ("images", images),
+        ("forgets", forgets),
     ];
     let memory = match memory {
         MemoryMove::Resume => "memory resumes elsewhere",

@@ -41,9 +41,13 @@ async fn list(remote: &Remote) -> Result<Exit> {
     let rows: Vec<Vec<String>> = here.iter().map(|agent| row(agent)).collect();
     remote.screen.table(&["AGENT", "KIND", "VERSION", "SIGNED IN", "KEPT", "CAN"], &rows)?;
     for agent in here.iter().filter(|agent| agent.bypasses) {
-        remote
-            .screen
-            .say(format!("{} acts WITHOUT ASKING: `bypass = true` in its configuration", agent.name));
+        remote.screen.say(match is_program(agent) {
+            true => format!(
+                "{} is a program that is run for each message: it asks nobody before it acts",
+                agent.name
+            ),
+            false => format!("{} acts WITHOUT ASKING: `bypass = true` in its configuration", agent.name),
+        });
     }
     if !missing.is_empty() {
         remote.screen.line("")?;
@@ -56,7 +60,9 @@ async fn list(remote: &Remote) -> Result<Exit> {
 fn row(agent: &Agent) -> Vec<String> {
     let default = if agent.default { " (default)" } else { "" };
     let mut can = abilities(&agent.abilities).join(", ");
-    if agent.bypasses {
+    if is_program(agent) {
+        can = ["a program, run for each message", can.as_str()].join(", ").trim_end_matches(", ").to_owned();
+    } else if agent.bypasses {
         can = format!("ACTS WITHOUT ASKING; {can}");
     }
     vec![
@@ -67,6 +73,11 @@ fn row(agent: &Agent) -> Vec<String> {
         if agent.kept { "yes" } else { "" }.to_owned(),
         can,
     ]
+}
+
+/// True if it is any program, which is given a message and prints the answer: an agent only in how it is used.
+fn is_program(agent: &Agent) -> bool {
+    agent.kind == "command"
 }
 
 fn absent(agent: &Agent) -> Vec<String> {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api::{Agent, Choice, MemoryMove, SignIn};
 
-use super::abilities;
+use super::{abilities, is_program};
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{Screen, TextStyle};
@@ -31,7 +31,11 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
 }
 
 fn tell(agent: &Agent, screen: Screen) -> Result<()> {
-    let mut pairs = vec![("agent", agent.name.clone()), ("kind", agent.kind.clone())];
+    let kind = match is_program(agent) {
+        true => format!("{}: a program that is run for each message, and prints the answer", agent.kind),
+        false => agent.kind.clone(),
+    };
+    let mut pairs = vec![("agent", agent.name.clone()), ("kind", kind)];
     pairs.extend(agent.version.clone().map(|version| ("version", version)));
     pairs.extend(agent.missing.clone().map(|missing| ("missing", missing)));
     pairs.push(("signed in", signed_in(&agent.sign_in)));
@@ -64,6 +68,7 @@ fn signed_in(sign_in: &SignIn) -> String {
 
 fn asks(agent: &Agent, screen: Screen) -> String {
     match (agent.bypasses, agent.abilities.asks) {
+        (true, false) if is_program(agent) => "nobody: it acts as soon as it is run".to_owned(),
         (true, _) => screen.out(TextStyle::Bad, "NO: `bypass = true` in its configuration").into_owned(),
         (false, true) => "before it acts".to_owned(),
         (false, false) => "never: it has no way to".to_owned(),

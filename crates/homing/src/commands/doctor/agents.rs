@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::{Finding, ScratchDir};
 use crate::config::Config;
-use crate::config::agents::{Enabled, Home};
+use crate::config::agents::{Enabled, Home, Kind};
 use crate::roster::{ConfiguredAgent, Roster};
 
 /// The message of a turn; short, because it may cost money.
@@ -29,14 +29,34 @@ pub(super) struct AgentChoice<'a> {
     pub(super) turns: bool,
 }
 
-/// A finding for each agent that is here, or should be, or was asked for by name.
-pub(super) async fn look(wanted: AgentChoice<'_>, config: &Config, scratch: &ScratchDir) -> Vec<Finding> {
+/// An agent as this shell sees it.
+#[derive(Debug)]
+pub(super) struct ShellAgent {
+    pub(super) name: String,
+    /// None if it is not here.
+    pub(super) version: Option<String>,
+    pub(super) sign_in: SignIn,
+}
+
+impl ShellAgent {
+    fn of((_, agent, found): &AgentLook) -> Self {
+        let version = match found {
+            Presence::Here { version } => Some(version.clone()),
+            Presence::Missing { .. } => None,
+        };
+        Self { name: agent.name().to_owned(), version, sign_in: agent.sign_in() }
+    }
+}
+
+/// A finding for each agent that is here, or should be, or was asked for by name; and what was seen of each.
+pub(super) async fn look(
+    wanted: AgentChoice<'_>,
+    config: &Config,
+    scratch: &ScratchDir,
+) -> (Vec<Finding>, Vec<ShellAgent>) {
     let wrong = |error: anyhow::Error| {
-        vec![Finding::fail(
-            "agents",
-            format!("{error:#}"),
-            "mend the configuration; `homing config` explains it",
-        )]
+        let remedy = "mend the configuration; `homing config` explains it";
+        (vec![Finding::fail("agents", format!("{error:#}"), remedy)], Vec::new())
     };
     // Beside the directories of the turns: agents do not see it.
     let data = scratch.dir.join("data");
@@ -62,11 +82,12 @@ pub(super) async fn look(wanted: AgentChoice<'_>, config: &Config, scratch: &Scr
     }
     let mut looked = looks.join_all().await;
     looked.sort_by_key(|(place, ..)| *place);
+    let seen = looked.iter().map(ShellAgent::of).collect();
     let mut findings = vec![summary(&roster, &looked)];
     for (_, agent, found) in looked {
         findings.extend(one(&agent, found, wanted, scratch).await);
     }
-    findings
+    (findings, seen)
 }
 
 type AgentLook = (usize, std::sync::Arc<ConfiguredAgent>, Presence);
@@ -98,7 +119,10 @@ async fn one(
         Presence::Missing { .. } => return Vec::new(),
     };
     let mut findings = vec![set_up(agent, &version)];
-    if agent.table().bypass {
+    if agent.table().kind == Some(Kind::Command) {
+        findings
+            .push(Finding::ok(name, "a program that is run for each message; it asks nobody before it acts"));
+    } else if agent.table().bypass {
         let remedy = format!("remove `bypass = true` from [agents.{name}] unless you mean it");
         findings.push(Finding::warn(name, "it acts WITHOUT ASKING", remedy));
     }
@@ -117,6 +141,7 @@ fn set_up(agent: &ConfiguredAgent, version: &str) -> Finding {
         Home::Session => "a home per session".to_owned(),
         _ => format!("home {}", agent.home()),
     };
+    let version = if version.is_empty() { "does not tell its version" } else { version };
     let (name, found) = (agent.name(), format!("{version}, {home}"));
     match agent.sign_in() {
         SignIn::Here { by } => Finding::ok(name, format!("{found}, signed in by {by}")),
@@ -146,9 +171,10 @@ fn bounds(agent: &ConfiguredAgent) -> String {
         _ => format!("{count}{unit}"),
     };
     format!(
-        "at most {} s to start, {} s a turn, {} MiB printed, memory {}, processes {}; {} kept for {} s",
+        "at most {} s to start, {} s a turn, {} without a sign of life, {} MiB printed, memory {}, processes {}; {} kept for {} s",
         limits.start_max.0 / 1_000,
         limits.turn_max.0 / 1_000,
+        count(limits.silence_max.0 / 1_000, " s"),
         limits.output_max.0 >> 20,
         count(limits.memory_max.0 >> 20, " MiB"),
         count(u64::from(limits.processes_max), ""),

@@ -1,10 +1,13 @@
 //! `homing doctor`: looks at the machine, the data directory and the agents, and says what to do.
 //!
-//! Each check is a function that makes findings; those about agents are in `agents`. Doctor changes nothing: what it
-//! writes to try things out is below a directory of its own, or in the data directory for the probe of the wall, and is
-//! removed. It costs no money either, unless a turn is asked for.
+//! Each check is a function that makes findings; those about agents are in `agents`, those that a start would fail at in `start`,
+//! those about a server that runs in `as_server`.
+//! Doctor changes nothing: what it writes to try things out is below a directory of its own, or where the data directory is or would
+//! be, and is removed. It costs no money either, unless a turn is asked for.
 
 mod agents;
+mod as_server;
+mod start;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +18,7 @@ use anyhow::Result;
 use processes::wall::{ProbeResult, WallProof};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
-use store::{AuditLog, ChainHead, People, chain};
+use store::{AuditLog, AuditRow, ChainHead, People, chain};
 use store_sqlite::{Options, SqliteStore};
 
 use crate::config::Config;
@@ -47,7 +50,7 @@ const CLOCK_MS_SLACK: u64 = 60_000;
 /// Look for what is wrong, and say what to do
 ///
 /// Checks the data directory, its lock, its files' modes, the database, its key, the disk, the clock, the configuration, the
-/// server, the agents, and the supervisor by running one scripted turn. Exits with 1 if something fails.
+/// server and what it sees otherwise than this shell, the agents, and the supervisor by running one scripted turn. Exits with 1 if something fails.
 ///
 /// Real agents are looked at but not talked to, because their turns may cost money: `--agent NAME` runs one short turn of
 /// that agent, `--turns` one of each agent that is here.
@@ -62,6 +65,9 @@ pub(crate) struct DoctorArgs {
     /// Run one real turn of each agent that is here, which may cost money
     #[arg(long)]
     turns: bool,
+    /// Look whether a server could listen there [default: as the configuration says]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -108,7 +114,10 @@ impl Finding {
 pub(crate) async fn doctor(args: &DoctorArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
     let scratch = ScratchDir::make()?;
     let wanted = agents::AgentChoice { name: args.agent.as_deref(), turns: args.turns };
-    let config = Config::load(args.config.as_deref(), &data_dir.path);
+    let mut config = Config::load(args.config.as_deref(), &data_dir.path);
+    if let (Ok((config, _)), Some(listen)) = (&mut config, &args.listen) {
+        config.listen = listen.clone();
+    }
     let mut findings = match args.agent {
         Some(_) => Vec::new(),
         None => machine(&config, data_dir, &scratch, screen).await,
@@ -121,7 +130,11 @@ pub(crate) async fn doctor(args: &DoctorArgs, data_dir: &DataDir, screen: Screen
             if wanted.turns || wanted.name.is_some() {
                 screen.progress("running real turns; they may cost money");
             }
-            findings.extend(agents::look(wanted, config, &scratch).await);
+            let (found, shell) = agents::look(wanted, config, &scratch).await;
+            findings.extend(found);
+            if wanted.name.is_none() {
+                findings.extend(server_view(&shell, config, data_dir, screen).await);
+            }
         }
         Err(error) if args.agent.is_some() => findings.push(wrong_config(error)),
         Err(_) => {}
@@ -130,7 +143,21 @@ pub(crate) async fn doctor(args: &DoctorArgs, data_dir: &DataDir, screen: Screen
     if screen.json {
         screen.object(&serde_json::json!({ "state": worst, "checks": findings }))?;
     } else {
-        findings.iter().try_for_each(|finding| show(finding, screen))?;
+        // Dozens of ways out that are closed are for whoever wants to read them all.
+        let is_detail = |finding: &&Finding| {
+            let is_closed = finding.check == "wall" && finding.state == CheckState::Ok;
+            screen.out_is_terminal && is_closed && !finding.detail.starts_with("proved")
+        };
+        findings
+            .iter()
+            .filter(|finding| !is_detail(finding))
+            .try_for_each(|finding| show(finding, screen))?;
+        let details = findings.iter().filter(is_detail).count();
+        if details > 0 {
+            screen.progress(format!(
+                "{details} more lines about the wall say ok; `homing doctor | cat` has them"
+            ));
+        }
     }
     Ok(if worst == CheckState::Fail { Exit::Failed } else { Exit::Done })
 }
@@ -143,7 +170,7 @@ async fn machine(
     screen: Screen,
 ) -> Vec<Finding> {
     let mut findings = vec![
-        directory(data_dir),
+        start::directory(data_dir),
         lock(data_dir),
         modes(data_dir),
         database(data_dir, scratch),
@@ -174,37 +201,6 @@ fn show(finding: &Finding, screen: Screen) -> Result<()> {
         screen.line(format!("{:24}{} {remedy}", "", screen.out(TextStyle::Good, "→")))?;
     }
     Ok(())
-}
-
-fn directory(data_dir: &DataDir) -> Finding {
-    let (check, dir) = ("directory", data_dir.path.display());
-    let found = match fs::metadata(&data_dir.path) {
-        Ok(found) => found,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            return Finding::ok(check, format!("{dir} is not there yet; `homing up` makes it"));
-        }
-        Err(why) => {
-            return Finding::fail(
-                check,
-                format!("{dir}: {why}"),
-                "make it readable for you, or name another --data DIR",
-            );
-        }
-    };
-    if !found.is_dir() {
-        return Finding::fail(check, format!("{dir} is not a directory"), "name another --data DIR");
-    }
-    if found.permissions().mode() & 0o077 != 0 {
-        return Finding::warn(check, format!("{dir} can be entered by others"), format!("chmod 700 {dir}"));
-    }
-    if rustix::fs::access(&data_dir.path, rustix::fs::Access::WRITE_OK).is_err() {
-        return Finding::fail(
-            check,
-            format!("{dir} cannot be written to"),
-            "give it to the user who runs the server",
-        );
-    }
-    Finding::ok(check, dir.to_string())
 }
 
 fn lock(data_dir: &DataDir) -> Finding {
@@ -267,52 +263,62 @@ fn database(data_dir: &DataDir, scratch: &ScratchDir) -> Finding {
 /// The key that is in no backup. With another one the audit does not verify, and people's own sign-ins stay closed.
 async fn key(data_dir: &DataDir, scratch: &ScratchDir) -> Finding {
     let check = "key";
+    let not_yet = || Finding::ok(check, "none is needed yet; the first start makes it");
     if !data_dir.path.join("homing.db").exists() {
-        return Finding::ok(check, "none is needed yet; the first start makes it");
+        return not_yet();
     }
     let path = data_dir.path.join("key");
     let seal = match FileSeal::there(&data_dir.path) {
-        Ok(Some(seal)) => seal,
-        Ok(None) => {
-            return Finding::fail(
+        Ok(seal) => seal,
+        Err(error) => return Finding::fail(check, format!("{error:#}"), "put the right file back"),
+    };
+    let firsts = match first_sealed(scratch).await {
+        Ok(firsts) => firsts,
+        Err(error) => {
+            return Finding::warn(
+                check,
+                format!("it could not be tried: {error:#}"),
+                "look at the line above",
+            );
+        }
+    };
+    let Some(seal) = seal else {
+        // A start that failed before it did anything has a database and nothing in it.
+        return match firsts.is_empty() {
+            true => not_yet(),
+            false => Finding::fail(
                 check,
                 format!("{} is missing, and the database was begun with one", path.display()),
                 "put your copy back before the next start: that makes a NEW one, with which the audit so far does not verify",
-            );
-        }
-        Err(error) => return Finding::fail(check, format!("{error:#}"), "put the right file back"),
+            ),
+        };
     };
-    match first_is_sealed_with(&seal, scratch).await {
-        Ok(true) => Finding::ok(check, "the audit was begun with it"),
-        Ok(false) => Finding::warn(
+    let key = engine::Seal::chain_key(&seal);
+    let is_ours =
+        |first: &AuditRow| first.sealed == Some((1, chain::seal(&key, ChainHead::default(), 1, first)));
+    match firsts.iter().all(is_ours) {
+        true => Finding::ok(check, "the audit was begun with it"),
+        false => Finding::warn(
             check,
             "the audit was begun with ANOTHER key: it does not verify, and sign-ins given before stay closed",
             format!("stop the server and put the old key back at {}, if you have it", path.display()),
         ),
-        Err(error) => {
-            Finding::warn(check, format!("it could not be tried: {error:#}"), "look at the line above")
-        }
     }
 }
 
-/// True if the first entry of each chain in the copy that `database` has made was sealed with that key.
-async fn first_is_sealed_with(seal: &FileSeal, scratch: &ScratchDir) -> Result<bool> {
+/// The first entry of each chain in the copy that `database` has made.
+async fn first_sealed(scratch: &ScratchDir) -> Result<Vec<AuditRow>> {
     let (copy, dir) = (scratch.dir.join("copy.db"), scratch.dir.join("sealed"));
     anyhow::ensure!(copy.exists(), "the database was not read");
     fs::create_dir(&dir)?;
     fs::rename(copy, dir.join("homing.db"))?;
     let options = Options::new(kernel::NodeId::from_bits(1), system::host(), system::now());
     let store = SqliteStore::open(&dir, &options)?;
-    let key = engine::Seal::chain_key(seal);
+    let mut firsts = Vec::new();
     for org in store.orgs().await? {
-        for first in store.sealed(org.org, 0, 1).await? {
-            let made = chain::seal(&key, ChainHead::default(), 1, &first);
-            if first.sealed != Some((1, made)) {
-                return Ok(false);
-            }
-        }
+        firsts.extend(store.sealed(org.org, 0, 1).await?);
     }
-    Ok(true)
+    Ok(firsts)
 }
 
 fn disk(data_dir: &DataDir) -> Finding {
@@ -395,10 +401,16 @@ fn snapshot_room(data_dir: &DataDir) -> Finding {
 type Loaded = (Config, Option<PathBuf>);
 
 fn config(loaded: &Result<Loaded>) -> Finding {
-    match loaded {
-        Ok((_, Some(file))) => Finding::ok("config", file.display().to_string()),
-        Ok((_, None)) => Finding::ok("config", "no file; the defaults are in force"),
-        Err(error) => wrong_config(error),
+    let check = "config";
+    let (config, file) = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => return wrong_config(error),
+    };
+    let refused = start::refused_config(config);
+    match (refused, file) {
+        (Some(refused), _) => Finding::fail(check, refused.what, refused.hint.unwrap_or_default()),
+        (None, Some(file)) => Finding::ok(check, file.display().to_string()),
+        (None, None) => Finding::ok(check, "no file; the defaults are in force"),
     }
 }
 
@@ -409,6 +421,9 @@ fn wrong_config(error: &anyhow::Error) -> Finding {
 /// The server's reach: what stops a start, and what makes it weaker than it looks.
 fn network(config: &Config, data_dir: &DataDir) -> Finding {
     let (check, listen) = ("network", listening(config, data_dir));
+    if let Some(taken) = start::taken(config, data_dir) {
+        return Finding::fail(check, taken.what, taken.hint.unwrap_or_default());
+    }
     if let Some(files) = config.tls.files() {
         let shown = files.certificate.display().to_string();
         return match server::Tls::open(files) {
@@ -461,6 +476,28 @@ async fn server(data_dir: &DataDir, screen: Screen) -> Finding {
     }
 }
 
+/// The view of the server that runs, and where this shell differs.
+async fn server_view(
+    shell: &[agents::ShellAgent],
+    config: &Config,
+    data_dir: &DataDir,
+    screen: Screen,
+) -> Vec<Finding> {
+    match as_server::ask(data_dir, screen).await {
+        None => Vec::new(),
+        Some(Err(error)) => {
+            let error = crate::exit::CliError::from(error);
+            vec![Finding::warn("server's view", error.what, error.hint.unwrap_or_default())]
+        }
+        Some(Ok(view)) => {
+            let mut findings = vec![as_server::program(&view)];
+            findings.extend(as_server::path(&view));
+            findings.extend(as_server::agents(&view, shell, config));
+            findings
+        }
+    }
+}
+
 /// One scripted turn under the supervisor: processes can be started, talked to, ended and seen gone.
 async fn supervisor(scratch: &ScratchDir) -> Finding {
     let check = "supervisor";
@@ -507,10 +544,12 @@ fn groups() -> Finding {
 async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<Finding> {
     let check = "wall";
     let remedy = "keep to one person whom you trust, or see \"The wall\" in docs/operating.md";
+    let own = std::process::id();
+    let holder = store_sqlite::holder(&data_dir.path).ok().flatten().map(|holder| holder.pid);
     let (data, server) = match data_dir.path.is_dir() {
-        true => (&data_dir.path, holder(data_dir).unwrap_or(std::process::id().cast_signed())),
+        true => (&data_dir.path, holder.filter(|pid| *pid > 0).unwrap_or(own).cast_signed()),
         // Nothing is there to be hidden yet; the machine can be tried all the same.
-        false => (&scratch.dir, std::process::id().cast_signed()),
+        false => (&scratch.dir, own.cast_signed()),
     };
     let (mut findings, mut is_proved) = (Vec::new(), true);
     for whom in crate::wall::walls(config) {
@@ -560,15 +599,6 @@ fn wall_findings(whom: WallFor, proof: &WallProof, remedy: &'static str) -> Vec<
     findings.extend(proof.lacks.iter().map(lack));
     findings.extend(proof.tried.iter().map(one));
     findings
-}
-
-/// The process of the server that has the directory, if one does.
-fn holder(data_dir: &DataDir) -> Option<i32> {
-    let file = fs::File::open(data_dir.path.join("lock")).ok()?;
-    let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
-    let signed = fs::read(data_dir.path.join("lock")).ok().filter(|_| is_held)?;
-    let holder: serde_json::Value = serde_json::from_slice(&signed).ok()?;
-    i32::try_from(holder["pid"].as_i64()?).ok()
 }
 
 /// A directory to try things out in, gone when it is dropped.

@@ -1,11 +1,12 @@
 //! The whole product with real agents in front of the stub model: the same stories for each of them.
 //!
-//! `remember` is who knows what, `die` is who may be killed, `fail` is what a model server may do, `ask` is questions, `sandbox` is what
+//! `remember` is who knows what, `forget` is an agent that loses its conversations, `die` is who may be killed, `fail` is what a model server may do, `ask` is questions, `sandbox` is what
 //! codex brings along. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
 
 mod ask;
 mod die;
 mod fail;
+mod forget;
 mod remember;
 mod sandbox;
 
@@ -173,7 +174,12 @@ fn configuration(stage: &AgentFixture, acts: Acts, before: Option<&Path>) -> Str
         RealAgent::Claude => ("claude", None),
         RealAgent::Codex => ("codex", None),
         RealAgent::OpenCode => ("opencode", None),
-        RealAgent::ClaudeAgentAcp | RealAgent::Goose => ("acp", Some(agent.name())),
+        RealAgent::ClaudeAgentAcp
+        | RealAgent::Goose
+        | RealAgent::Gemini
+        | RealAgent::Qwen
+        | RealAgent::Kimi
+        | RealAgent::CodexAcp => ("acp", Some(agent.name())),
     };
     // What makes it speak ACP is known of each agent, so it need not be configured.
     let (program, mut args) = (stage.program(), Vec::<String>::new());

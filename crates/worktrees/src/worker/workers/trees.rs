@@ -151,14 +151,15 @@ impl Trees for GroundWorkers {
         &self,
         of: OwnedSession,
         directory: &GroundPath,
-        turn: Turn,
+        first: Turn,
+        last: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
-        let (directory, turn) = (directory.clone(), turn.0);
+        let (directory, first, last) = (directory.clone(), first.0, last.0);
         Box::pin(async move {
             if self.is_untracked(&directory) {
                 return Ok(None);
             }
-            match self.call(of, GroundCall::Changes { directory: PathForm(directory), turn }).await? {
+            match self.call(of, GroundCall::Changes { directory: PathForm(directory), first, last }).await? {
                 GroundAnswer::Changes { changes } => Ok(changes.map(Into::into)),
                 _ => Err(odd()),
             }

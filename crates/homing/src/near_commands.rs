@@ -1,0 +1,150 @@
+//! Commands that somebody may have meant by a word that is none: another word for the same thing, or a slip of the fingers.
+//!
+//! Of slips only the nearest count, so that nobody is sent to `end` who wanted to `send`.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::exit::{CliError, Exit};
+
+/// The most that are offered: more would have to be read.
+const OFFERED_MAX: usize = 3;
+
+/// Words of other programs, and what they are called here.
+const OTHER_WORDS: [(&[&str], &str); 16] = [
+    (&["session", "sessions", "list", "status", "ps", "top"], "ls"),
+    (&["hist", "history", "transcript", "cat", "print"], "log"),
+    (&["tail", "watch", "follow", "attach"], "log -f"),
+    (&["messages", "message", "pending", "waiting"], "queue"),
+    (&["run", "say", "ask", "prompt", "exec", "tell"], "send"),
+    (&["new", "create"], "send --new"),
+    (&["start", "server", "daemon", "init"], "up"),
+    (&["kill", "cancel", "abort", "interrupt"], "stop"),
+    (&["close", "delete", "rm", "remove", "exit", "quit", "archive"], "end"),
+    (&["resume", "continue", "talk", "shell", "repl"], "chat"),
+    (&["model", "models", "mode"], "scope set"),
+    (&["revert", "rollback", "reset"], "undo"),
+    (&["info", "inspect", "get", "describe", "usage", "cost"], "show"),
+    (&["people", "person", "member", "members", "invite"], "user"),
+    (&["question", "questions", "allow", "answer", "permissions", "yes"], "approve"),
+    (&["check", "health", "diagnose", "version-check"], "doctor"),
+];
+
+/// The error for a command that there is not; none if something else is wrong.
+pub(crate) fn unknown(error: &clap::Error, typed: &[String], top: &clap::Command) -> Option<CliError> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let (path, commands) = commands_at(typed, word, top);
+    let near = near(word, &commands, path.len() == 1);
+    let path = path.join(" ");
+    let offered: Vec<String> = near.iter().map(|command| format!("`{path} {command}`")).collect();
+    let all = format!("`{path} --help` lists what there is");
+    let hint = if offered.is_empty() { all } else { format!("did you mean {}? {all}", offered.join(" or ")) };
+    Some(CliError::new(Exit::Usage, format!("there is no command `{path} {word}`")).hint(hint))
+}
+
+/// The commands among which this word was to be one, and how one got there.
+fn commands_at(typed: &[String], word: &str, top: &clap::Command) -> (Vec<String>, Vec<String>) {
+    let (mut path, mut here) = (vec![top.get_name().to_owned()], top);
+    for typed in typed.iter().take_while(|typed| *typed != word) {
+        if let Some(next) = here.find_subcommand(typed) {
+            path.push(next.get_name().to_owned());
+            here = next;
+        }
+    }
+    let shown = here.get_subcommands().filter(|command| !command.is_hide_set());
+    (path, shown.map(|command| command.get_name().to_owned()).collect())
+}
+
+/// The commands that may have been meant, the likeliest first.
+fn near(word: &str, commands: &[String], is_top: bool) -> Vec<String> {
+    let word = word.to_lowercase();
+    let other = OTHER_WORDS.iter().find(|(words, _)| is_top && words.contains(&&*word));
+    if let Some((_, command)) = other {
+        return vec![(*command).to_owned()];
+    }
+    let slips_max = if word.chars().count() <= 3 { 1 } else { 2 };
+    let slips = commands.iter().map(|command| (slips_between(&word, command), command));
+    let slips: Vec<(usize, &String)> = slips.filter(|(slips, _)| *slips <= slips_max).collect();
+    let least = slips.iter().map(|(slips, _)| *slips).min();
+    let nearest = slips.iter().filter(|(slips, _)| Some(*slips) == least).map(|(_, command)| *command);
+    let begun = commands.iter().filter(|command| word.len() > 1 && command.starts_with(&word));
+    let mut near: Vec<String> = Vec::new();
+    for command in nearest.chain(begun) {
+        if !near.contains(command) && near.len() < OFFERED_MAX {
+            near.push(command.clone());
+        }
+    }
+    near
+}
+
+/// The slips of the fingers between two words: a letter more, less or another, or two in the wrong order.
+pub(crate) fn slips_between(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
+    for i in 1..=one.len() {
+        let mut row = vec![i];
+        for j in 1..=other.len() {
+            let differs = usize::from(one[i - 1] != other[j - 1]);
+            let mut least = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + differs);
+            if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][other.len()]
+}
+
+/// Checks that each of these words is none of ours, and leads to a command that there is.
+#[cfg(test)]
+pub(crate) fn check_other_words(top: &clap::Command) {
+    for (words, leads) in OTHER_WORDS {
+        for word in words {
+            assert!(top.find_subcommand(word).is_none(), "{word} is a command itself");
+        }
+        let command = leads.split(' ').next().unwrap_or_default();
+        assert!(top.find_subcommand(command).is_some(), "{leads}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(word: &str) -> String {
+        let commands = ["up", "serve", "send", "chat", "ls", "show", "log", "stop", "end", "export", "undo"];
+        let more = ["agents", "login", "logout", "grant", "org", "user", "worktree", "completions"];
+        let commands: Vec<String> = commands.iter().chain(&more).map(|&name| name.to_owned()).collect();
+        near(word, &commands, true).join(" ")
+    }
+
+    #[test]
+    fn a_slip_of_the_fingers_leads_to_what_was_meant_and_to_nothing_else() {
+        for (typed, meant) in [
+            ("lgo", "log"),
+            ("logs", "log"),
+            ("sned", "send"),
+            ("serv", "serve"),
+            ("agent", "agents"),
+            ("worktrees", "worktree"),
+            ("comp", "completions"),
+            ("logn", "log login"),
+            ("ECHO", ""),
+            ("frobnicate", ""),
+        ] {
+            assert_eq!(offered(typed), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn another_word_for_it_leads_there() {
+        for (typed, meant) in
+            [("sessions", "ls"), ("history", "log"), ("run", "send"), ("kill", "stop"), ("new", "send --new")]
+        {
+            assert_eq!(offered(typed), meant, "{typed}");
+        }
+    }
+}

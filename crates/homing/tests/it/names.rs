@@ -1,0 +1,208 @@
+//! Names one can type: titles, pieces of ids, lines of the last list, and the session before.
+
+use std::process::{Command, Stdio};
+
+use testkit::{Homing, eventually};
+
+use crate::yard::Yard;
+use crate::{homing, sessions, text};
+
+/// The picture on a terminal of this width while a shell runs this there; `homing` is the binary under test.
+fn terminal(homing: &Homing, columns: usize, line: &str) -> String {
+    let ours = homing.command();
+    let mut command = Command::new("script");
+    for (name, value) in ours.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let run = format!("stty cols {columns}; homing() {{ \"$EXE\" \"$@\"; }}; {line}");
+    command.args(["-qefc", &run, "/dev/null"]).env("SHELL", "/bin/sh").env("EXE", ours.get_program());
+    command.env("TERM", "dumb").env("XDG_RUNTIME_DIR", homing.root()).current_dir(homing.place());
+    let shown = command.stdin(Stdio::null()).output().expect("there is script(1)");
+    String::from_utf8_lossy(&shown.stdout).replace('\r', "")
+}
+
+/// The id of a new session in this directory, with these first words.
+fn begin(homing: &Homing, words: &str) -> String {
+    let receipt = homing.run(&["send", "--json", "--new", words]).json(0);
+    homing.http().until_final(&text(&receipt, "id"));
+    text(&receipt, "session")
+}
+
+fn end_of(id: &str) -> &str {
+    &id[id.len() - 8..]
+}
+
+#[test]
+fn the_first_words_are_the_title_until_somebody_gives_one() {
+    let homing = homing();
+    let id = begin(
+        &homing,
+        "mend the login\n\tpage \u{1b}[31mof the shop, and say what was wrong with it all along",
+    );
+    let row = &sessions(&homing, &[])[0];
+    assert_eq!(text(row, "title"), "mend the login page [31mof the shop, and say what was wrong…");
+    assert_eq!(text(row, "title_by"), "words");
+    assert!(homing.run(&["show", &id]).expect(0).contains("its first words"));
+    let said = homing.run(&["rename", &id, "login"]);
+    assert!(said.expect(0).contains("is called \"login\""), "{}", said.out);
+    homing.run(&["send", "--session", &id, "--follow", "more"]).expect(0);
+    let row = &sessions(&homing, &[])[0];
+    assert_eq!((text(row, "title"), text(row, "title_by")), ("login".into(), "person".into()));
+    homing.run(&["rename", &id, &"x".repeat(201)]).expect(1);
+    homing.run(&["rename", &id, ""]).expect(0);
+    assert_eq!(sessions(&homing, &[])[0].get("title"), None);
+}
+
+#[test]
+fn a_session_goes_by_a_piece_of_its_id_or_its_title_in_every_command() {
+    let homing = homing();
+    let (one, two) = (begin(&homing, "one"), begin(&homing, "two"));
+    let shown = |name: &str| text(&homing.run(&["show", name, "--json"]).json(0), "id");
+    assert_eq!(shown(end_of(&one)), one);
+    assert_eq!(shown(&format!("ses_{}", end_of(&two))), two);
+    homing.run(&["rename", end_of(&one), "the shop"]).expect(0);
+    assert_eq!(shown("the shop"), one);
+    for command in [
+        &["log", "the shop"][..],
+        &["queue", "the shop"],
+        &["scope", "-s", "the shop"],
+        &["export", "the shop"],
+        &["worktree", "-s", "the shop"],
+        &["grant", "ls", "the shop"],
+        &["route", "explain", "-s", "the shop"],
+    ] {
+        homing.run(command).expect(0);
+    }
+    assert!(homing.run(&["send", "-s", "the shop", "-f", "again"]).expect(0).contains("again"));
+    // Automatic titles are no names, and neither are three characters.
+    for nobody in ["two", "zzz", "no such thing"] {
+        let said = homing.run(&["show", nobody]);
+        assert_eq!(said.code, Some(3), "{nobody}: {}", said.err);
+        assert!(said.err.contains("homing ls"), "{}", said.err);
+    }
+    homing.run(&["end", "the shop"]).expect(0);
+    assert_eq!(shown("the shop"), one, "an ended one keeps its name");
+}
+
+#[test]
+fn a_name_that_several_go_by_does_nothing_and_names_them() {
+    let homing = homing();
+    let (one, two) = (begin(&homing, "one"), begin(&homing, "two"));
+    homing.run(&["rename", &one, "shop"]).expect(0);
+    homing.run(&["rename", &two, "shop"]).expect(0);
+    let said = homing.run(&["end", "shop"]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    let place = homing.place();
+    for part in [one.as_str(), two.as_str(), "\"shop\"", place.to_str().unwrap()] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+    assert_eq!(sessions(&homing, &[]).len(), 2, "both are open");
+    let said = homing.run(&["end", &one[..8]]);
+    assert_eq!(said.code, Some(2), "they begin alike: {}", said.err);
+}
+
+#[test]
+fn a_dash_is_the_session_that_this_directory_had_before() {
+    let homing = homing();
+    let none = homing.run(&["show", "-"]);
+    assert_eq!(none.code, Some(3), "{}", none.err);
+    let first = text(&homing.run(&["send", "--json", "hello"]).json(0), "session");
+    homing.run(&["end"]).expect(0);
+    let second = text(&homing.run(&["send", "--json", "hello"]).json(0), "session");
+    assert_ne!(first, second);
+    assert_eq!(text(&homing.run(&["show", "-", "--json"]).json(0), "id"), first);
+    homing.run(&["log", "-"]).expect(0);
+    let said = homing.run(&["send", "-s", "-", "hello"]);
+    assert!(said.code == Some(1) && said.err.contains(&first), "it has ended: {}", said.err);
+}
+
+#[test]
+fn a_list_fits_the_terminal_and_its_lines_are_names() {
+    let homing = homing();
+    let (one, two) = (begin(&homing, "mend the login page of the shop and its tests"), begin(&homing, "two"));
+    for columns in [80, 40] {
+        let shown = terminal(&homing, columns, "homing ls; homing show @2 --json; homing log @1");
+        let list: Vec<&str> = shown.lines().take_while(|line| !line.starts_with('{')).collect();
+        assert!(list.iter().all(|line| line.chars().count() <= columns), "{columns}: {shown}");
+        assert!(list[1].contains("@1") && list[1].contains(&two[two.len() - 6..]), "{shown}");
+        assert!(list[2].contains("mend the login"), "{shown}");
+        assert!(
+            !shown.contains(&format!("{two}  ")) && shown.contains(&format!("\"id\":\"{one}\"")),
+            "{shown}"
+        );
+    }
+    let piped = homing.run(&["ls"]);
+    assert!(piped.expect(0).contains(&one) && !piped.out.contains('@'), "{}", piped.out);
+}
+
+#[test]
+fn a_line_is_one_of_this_terminals_own_list() {
+    let homing = homing();
+    let id = begin(&homing, "one");
+    assert!(terminal(&homing, 80, "homing ls").contains("@1"));
+    let other = terminal(&homing, 80, "homing show @1; echo \"code $?\"");
+    assert!(other.contains("code 2") && other.contains("homing ls") && !other.contains(&id), "{other}");
+    let beyond =
+        terminal(&homing, 80, "homing ls; homing show @2; echo \"code $?\"; homing end @0; echo \"code $?\"");
+    assert!(beyond.contains("code 3") && beyond.contains("code 2"), "{beyond}");
+    let piped = homing.run(&["show", "@1"]);
+    assert!(piped.code == Some(2) && piped.err.contains("no terminal"), "{}", piped.err);
+}
+
+#[test]
+fn messages_and_questions_go_by_lines_and_pieces_of_ids() {
+    let homing = homing();
+    let asked = text(&homing.run(&["send", "--json", "!ask shell"]).json(0), "id");
+    let waits = text(&homing.run(&["send", "--json", "later"]).json(0), "id");
+    eventually("the agent asks", || {
+        homing.run(&["approve", "--json"]).json(0)["items"]
+            .as_array()
+            .filter(|items| !items.is_empty())
+            .map(|_| ())
+    });
+    let queue = terminal(&homing, 80, "homing queue; homing queue hold @2; homing show @1 --json");
+    assert!(queue.contains(&format!("\"id\":\"{asked}\"")), "{queue}");
+    assert_eq!(text(&homing.run(&["show", end_of(&waits), "--json"]).json(0), "state"), "held", "{queue}");
+    homing.run(&["queue", "withdraw", end_of(&waits)]).expect(0);
+    let answered = terminal(&homing, 80, "homing approve; homing approve @1 --yes");
+    assert!(answered.contains("@1"), "{answered}");
+    homing.http().until_final(&asked);
+    assert_eq!(text(&homing.run(&["show", &asked, "--json"]).json(0), "state"), "answered", "{answered}");
+}
+
+#[test]
+fn a_worktree_goes_by_its_line_and_by_how_its_name_begins() {
+    let yard = Yard::new();
+    yard.homing.run(&["scope", "enter", "feature-login"]).expect(0);
+    let listed =
+        terminal(&yard.homing, 80, "homing worktree; homing worktree merge --dry-run @1; echo \"code $?\"");
+    assert!(listed.contains("@1") && listed.contains("code 0"), "{listed}");
+    yard.homing.run(&["worktree", "merge", "--dry-run", "feat"]).expect(0);
+    let nothing = yard.homing.run(&["worktree", "rm", "nothing"]);
+    assert_eq!(nothing.code, Some(3), "{}", nothing.err);
+}
+
+#[test]
+fn a_list_is_narrowed_by_agent_directory_state_and_words() {
+    let homing = homing();
+    let one = begin(&homing, "mend the shop");
+    let there = homing.root().join("elsewhere");
+    std::fs::create_dir(&there).unwrap();
+    let receipt = homing.run_in(&there, &["send", "--json", "--new", "paint the wall"]).json(0);
+    homing.http().until_final(&text(&receipt, "id"));
+    let two = text(&receipt, "session");
+    let ids = |arguments: &[&str]| {
+        sessions(&homing, arguments).iter().map(|row| text(row, "id")).collect::<Vec<_>>()
+    };
+    eventually("nothing runs", || (ids(&["--state", "dormant"]).len() == 2).then_some(()));
+    assert_eq!(ids(&["--text", "SHOP"]), std::slice::from_ref(&one));
+    assert_eq!(ids(&["--directory", there.to_str().unwrap()]), std::slice::from_ref(&two));
+    assert_eq!(ids(&["--agent", "scripted"]).len(), 2);
+    assert_eq!(ids(&["--agent", "claude"]), Vec::<String>::new());
+    homing.run(&["end", &two]).expect(0);
+    assert_eq!(ids(&["--state", "ended"]), [two]);
+    assert_eq!(ids(&["--state", "running"]), Vec::<String>::new());
+}

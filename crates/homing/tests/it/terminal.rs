@@ -1,0 +1,374 @@
+//! At a terminal: what somebody types, and what they see. A real pseudo-terminal, the real binary, the real server.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use testkit::{Homing, Terminal, TerminalSize};
+
+use crate::{homing, sessions, setup, text};
+
+const USUAL: TerminalSize = TerminalSize { columns: 80, rows: 24 };
+const UP: &str = "\x1b[A";
+const DOWN: &str = "\x1b[B";
+const LEFT: &str = "\x1b[D";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+const CTRL_J: &str = "\n";
+const CTRL_O: &str = "\x0f";
+const CTRL_R: &str = "\x12";
+
+/// Somebody who begins a chat, in the place of the tests.
+#[track_caller]
+fn chat(homing: &Homing, size: TerminalSize) -> Terminal {
+    chat_with(homing, size, &[])
+}
+
+#[track_caller]
+fn chat_with(homing: &Homing, size: TerminalSize, variables: &[(&str, &str)]) -> Terminal {
+    let mut command = homing.command();
+    command.arg("chat").envs(variables.iter().copied()).env("XDG_STATE_HOME", homing.root().join("state"));
+    let terminal = Terminal::start(command, size);
+    terminal.until_last(">");
+    terminal
+}
+
+/// The numbers of the messages that the agent has acted on, as the session's log has them.
+fn messages(homing: &Homing) -> Vec<String> {
+    let session = text(&sessions(homing, &[])[0], "id");
+    let recalled = homing.run(&["log", &session, "--json"]);
+    let lines =
+        recalled.expect(0).lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines.filter(|fact| fact["type"] == "turn_started").map(|fact| text(&fact, "message")).collect()
+}
+
+#[test]
+fn a_chat_has_a_line_that_is_edited_and_remembered() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("hello word");
+    terminal.until_last("> hello word");
+    terminal.press(&format!("{LEFT}l\r"));
+    terminal.until("#1 hello world");
+    terminal.until_last(">");
+    terminal.press(UP);
+    terminal.until_last("> hello world");
+    terminal.press(DOWN);
+    terminal.until_last(">");
+    terminal.press("second\r");
+    terminal.until("#2 second");
+    terminal.press(&format!("{CTRL_R}wor"));
+    terminal.until_last("search \"wor\": hello world");
+    terminal.press("\r");
+    terminal.until("#3 hello world");
+    terminal.press(CTRL_D);
+    assert!(terminal.until_ended().success());
+    // The next chat knows it, and nobody else can read it.
+    let history = homing.root().join("state/homing/history");
+    assert_eq!(fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press(&format!("{UP}{UP}"));
+    terminal.until_last("> second");
+    terminal.press(CTRL_C);
+    terminal.until_last(">");
+    terminal.press(CTRL_D);
+    assert!(terminal.until_ended().success());
+}
+
+#[test]
+fn lines_that_are_pasted_or_typed_with_ctrl_j_are_one_message() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("\x1b[200~one\r\ntwo\rthree\x1b[201~");
+    terminal.until_lines("what was pasted waits", |lines| lines.iter().any(|line| line == "  three"));
+    assert_eq!(sessions(&homing, &[]).len(), 0, "nothing is said before Enter");
+    terminal.press("\r");
+    let lines = terminal.until("#1 one");
+    assert!(
+        lines.iter().any(|line| line == "> one") && lines.iter().any(|line| line == "  two"),
+        "{lines:#?}"
+    );
+    terminal.until_last(">");
+    terminal.press(&format!("four{CTRL_J}five"));
+    terminal.until_last("  five");
+    terminal.press("\r");
+    terminal.until("#2 four");
+    assert_eq!(messages(&homing).len(), 2);
+}
+
+#[test]
+fn the_prompt_stays_below_the_stream_and_no_word_is_lost_or_doubled() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("!say 200 100\r");
+    terminal.until("word20");
+    for letter in ["t", "y", "p", "e", "d"] {
+        terminal.press(letter);
+    }
+    terminal.until_last("> typed");
+    terminal.until("word60");
+    assert_eq!(terminal.rows().last().map(String::as_str), Some("> typed"));
+    assert_eq!(terminal.cursor().1, "> typed".len());
+    let lines = terminal.until("word200");
+    let words: Vec<String> = (1..=200).map(|n| format!("word{n}")).collect();
+    assert!(lines.contains(&words.join(" ")), "one line, as it was said: {lines:#?}");
+    assert_eq!(lines.iter().filter(|line| line.contains("word100")).count(), 1);
+    assert_eq!(terminal.rows().last().map(String::as_str), Some("> typed"));
+    // What is said while a turn runs waits for its turn, and is answered.
+    terminal.press("\r");
+    terminal.until("#2 typed");
+}
+
+#[test]
+fn a_question_is_answered_with_a_key_in_place() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("!ask shell\r");
+    terminal.until("the agent asks: may I use shell?");
+    terminal.until_last("y/n>");
+    // A command of ours is no answer, and the question stays.
+    terminal.press("/queue\r");
+    terminal.until("!ask shell");
+    terminal.until_last("y/n>");
+    until_keys_answer();
+    terminal.press("y");
+    terminal.until("shell: allowed");
+    terminal.until_last(">");
+    terminal.press("!choose paint | red | blue\r");
+    terminal.until("  1  blue");
+    until_keys_answer();
+    terminal.press("1");
+    terminal.until("paint: chose blue");
+    terminal.press("!askwords mail\r");
+    terminal.until_last("words or n>");
+    terminal.press("dear all\r");
+    terminal.until("mail: told dear all");
+    terminal.until_last(">");
+}
+
+/// A question is on the screen for a moment before a key can be its answer: there is nothing to see that could be awaited.
+fn until_keys_answer() {
+    std::thread::sleep(std::time::Duration::from_millis(500));
+}
+
+#[test]
+fn a_key_that_comes_with_the_question_is_not_its_answer() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("!ask shell\r");
+    terminal.until_lines("the question", |lines| lines.iter().any(|line| line.contains("may I use shell?")));
+    terminal.press("y");
+    terminal.until_last("y/n> y");
+    terminal.press("\r");
+    terminal.until("shell: allowed");
+}
+
+#[test]
+fn a_question_that_somebody_else_answers_is_asked_no_more() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("!ask shell\r");
+    terminal.until_last("y/n>");
+    let page = homing.run(&["approve", "--json"]).json(0);
+    homing.run(&["approve", "no", &text(&page["items"][0], "id")]).expect(0);
+    terminal.until("shell: denied");
+    terminal.until_last(">");
+}
+
+#[test]
+fn send_answers_questions_in_place_at_a_terminal() {
+    let homing = homing();
+    let mut command = homing.command();
+    command.args(["send", "-f", "!ask shell\nafter"]);
+    let mut terminal = Terminal::start(command, USUAL);
+    terminal.until_last("y/n>");
+    until_keys_answer();
+    terminal.press("n");
+    let lines = terminal.until("shell: denied");
+    assert!(terminal.until_ended().success());
+    assert!(lines.iter().any(|line| line.contains("may I use shell?")), "{lines:#?}");
+    assert!(!terminal.lines().iter().any(|line| line.contains("y/n")), "{:#?}", terminal.lines());
+}
+
+#[test]
+fn ctrl_c_clears_then_warns_then_stops_and_ctrl_d_leaves() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press(CTRL_C);
+    terminal.until("Ctrl-C again or Ctrl-D leaves");
+    terminal.press("!hang\r");
+    terminal.until("hanging");
+    terminal.press("some words");
+    terminal.until_last("> some words");
+    terminal.press(CTRL_C);
+    terminal.until_last(">");
+    terminal.press(CTRL_C);
+    terminal.until("Ctrl-C again stops this turn");
+    terminal.press(CTRL_C);
+    terminal.until("stopped: ");
+    terminal.until_last(">");
+    terminal.press("!hang\r");
+    terminal.until_lines("it hangs again", |lines| {
+        lines.iter().filter(|line| line.contains("hanging")).count() == 2
+    });
+    terminal.press(CTRL_D);
+    terminal.until("the turn goes on; stop it with `homing stop");
+    assert!(terminal.until_ended().success());
+    testkit::eventually("the terminal is given back", || {
+        terminal.raw().contains("\x1b[?2004l").then_some(())
+    });
+    homing.run(&["stop"]).expect(0);
+}
+
+#[test]
+fn what_an_agent_says_cannot_command_the_terminal_and_is_shown_as_it_means() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    let run =
+        r"!run printf '# Title\n**bold** and `code`\n- item\n```\nlet x;\n```\na\033]0;pwn\007b\033[2Jc\n'";
+    terminal.press(&format!("{run}\r"));
+    let lines = terminal.until("a ]0;pwn b [2Jc");
+    assert!(
+        lines.iter().any(|line| line == "Title") && lines.iter().any(|line| line == "bold and code"),
+        "{lines:#?}"
+    );
+    assert!(lines.iter().any(|line| line == "• item"), "{lines:#?}");
+    let raw = terminal.raw();
+    assert!(raw.contains("\x1b[1mbold\x1b[0m") && raw.contains("\x1b[36mcode\x1b[0m"), "{raw:?}");
+    assert!(!raw.contains("\x1b]0;") && !raw.contains("\x1b[2J"), "{raw:?}");
+}
+
+#[test]
+fn without_colours_nothing_is_styled_and_markdown_stays_as_it_is() {
+    let homing = homing();
+    let mut terminal = chat_with(&homing, USUAL, &[("NO_COLOR", "1")]);
+    terminal.press("say **bold**\r");
+    terminal.until("#1 say **bold**");
+    terminal.until_last(">");
+    let raw = terminal.raw();
+    let styles = raw.match_indices("\x1b[").filter(|(at, _)| {
+        raw[at + 2..].trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+    });
+    assert_eq!(styles.count(), 0, "{raw:?}");
+}
+
+#[test]
+fn a_tool_call_is_one_line_that_unfolds() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press(
+        "!run echo first; echo $((20 + 22)) of the lines of output that nobody has asked for so far\r",
+    );
+    let lines = terminal.until("42 of the lines");
+    terminal.until_last(">");
+    let call = lines.iter().filter(|line| line.starts_with("· 1 shell: echo first")).collect::<Vec<_>>();
+    assert!(call.len() == 1 && call[0].chars().count() < 80, "{lines:#?}");
+    terminal.press(CTRL_O);
+    terminal.until_lines("the whole call", |lines| lines.iter().any(|line| line == "· 1 shell"));
+    terminal.press("/unfold 9\r");
+    terminal.until("there is no such tool call");
+}
+
+#[test]
+fn our_commands_win_and_two_slashes_reach_the_agents() {
+    let homing = homing();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("/help\r");
+    terminal.until("/undo");
+    terminal.press("hello\r");
+    terminal.until("#1 hello");
+    terminal.until_last(">");
+    terminal.press("/hlep\r");
+    terminal.until("did you mean /help?");
+    terminal.press("//shout loud\r");
+    terminal.until("command shout: loud");
+    terminal.until_last(">");
+    terminal.press("/whisper low\r");
+    terminal.until("command whisper: low");
+    terminal.until_last(">");
+    terminal.press(" /whisper as words\r");
+    terminal.until("#4 /whisper as words");
+    terminal.until_last(">");
+    terminal.press("/frobnicate\r");
+    terminal.until("/frobnicate is no command");
+    terminal.press("/whi\t");
+    terminal.until_last("> /whisper");
+    terminal.press(CTRL_C);
+    terminal.press("/model \t");
+    terminal.until("/model small  /model large");
+    terminal.press("large\r");
+    terminal.until("model      large");
+    terminal.press("/sessions\r");
+    terminal.until("SESSION");
+    terminal.press("/queue\r");
+    terminal.until("> /queue");
+    terminal.until_last(">");
+    terminal.press("/new\r");
+    terminal.until("the next message opens a new session");
+    terminal.press("anew\r");
+    terminal.until("#1 anew");
+    assert_eq!(sessions(&homing, &[]).len(), 2);
+    // Its words are seen before its turn is over.
+    testkit::eventually("the turn is over", || {
+        sessions(&homing, &[]).iter().all(|session| session["awake"] == false).then_some(())
+    });
+    terminal.press("/stop\r");
+    terminal.until("nothing runs");
+    terminal.press("/quit\r");
+    assert!(terminal.until_ended().success());
+}
+
+#[test]
+fn a_narrow_terminal_and_one_that_changes_its_size_show_all_of_it() {
+    let homing = homing();
+    let mut terminal = chat(&homing, TerminalSize { columns: 40, rows: 10 });
+    let long = "a line that is longer than forty columns, and then some more";
+    terminal.press(long);
+    terminal
+        .until_lines("two rows", |_| terminal.rows().last().is_some_and(|row| row.ends_with("some more")));
+    terminal.resize(TerminalSize { columns: 24, rows: 10 });
+    terminal.until_lines("three rows", |_| {
+        let rows = terminal.rows();
+        rows.iter().filter(|row| row.starts_with("> a line")).count() == 1
+            && rows.iter().all(|row| row.chars().count() <= 24)
+            && rows.len() >= 3
+    });
+    terminal.resize(TerminalSize { columns: 80, rows: 24 });
+    terminal.until_last(&format!("> {long}"));
+    assert_eq!(
+        terminal.lines().iter().filter(|line| line.starts_with("> a line")).count(),
+        1,
+        "{:#?}",
+        terminal.lines()
+    );
+    terminal.press("\r");
+    terminal.until(&format!("#1 {long}"));
+    terminal.until_last(">");
+}
+
+#[test]
+fn somebody_who_looks_elsewhere_is_told_unless_they_do_not_want_it() {
+    let homing = setup().config("[terminal]\nnotify_after = \"0ms\"\n").start();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("!ask shell\r");
+    terminal.until_last("y/n>");
+    assert!(
+        terminal.raw().contains("\x1b]9;Homing: the agent asks: may I use shell?\x07"),
+        "{:?}",
+        terminal.raw()
+    );
+    until_keys_answer();
+    terminal.press("y");
+    terminal.until("shell: allowed");
+    terminal.until_last(">");
+    testkit::eventually("the end is told", || {
+        terminal.raw().contains("\x1b]9;Homing: the turn is over: answered\x07").then_some(())
+    });
+    drop(terminal);
+    fs::write(homing.data().join("homing.toml"), "[terminal]\nnotify = false\nnotify_after = \"0ms\"\n")
+        .unwrap();
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("hello\r");
+    terminal.until("#2 hello");
+    terminal.until_last(">");
+    assert!(!terminal.raw().contains("\x1b]9;"), "{:?}", terminal.raw());
+}

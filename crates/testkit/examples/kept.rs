@@ -1,0 +1,150 @@
+//! A turn of a real agent that is kept between turns, through us and without us: `kept AGENT HOMING COUNT`, for `claude` and `codex`.
+//!
+//! One stub model answers both, in turns, so that whatever else the machine does meets both. The bare one is the agent's own program,
+//! started as its driver starts it and kept, with nothing in between: from the message on its input to the end of the turn on its
+//! output. Ours is from the request to the final receipt. Prints one JSON object.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use homing_testkit::{AgentFixture, RealAgent, Setup};
+use serde_json::{Value, json};
+
+/// Turns before anything counts: they start the processes.
+const WARM: usize = 3;
+/// The longest that a turn may take before something is wrong.
+const TURN_WAIT: Duration = Duration::from_secs(60);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = |what: &str| arguments.next().unwrap_or_else(|| panic!("{what} is missing"));
+    let agent = match next("the agent").as_str() {
+        "claude" => RealAgent::Claude,
+        "codex" => RealAgent::Codex,
+        other => panic!("nobody has measured {other}"),
+    };
+    let exe = next("the binary");
+    let count: usize = next("the count").parse().expect("a number");
+    let stage = AgentFixture::new(agent);
+    let around = stage.directory().parent().expect("it lies somewhere").display().to_string();
+    let setup = Setup::new(exe).for_real_agents().config(&configuration(&stage));
+    let homing = setup.variable("HOMING_ROOTS", &around).start();
+    let to = json!({
+        "conversation": "api:bench/kept",
+        "if_new": { "agent": agent.name(), "directory": stage.another_directory("ours") },
+    });
+    let mut bare = Bare::start(&stage);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for number in 0..WARM + count {
+        let words = format!("message {number}");
+        let began = Instant::now();
+        bare.turn(&words);
+        let without = began.elapsed();
+        let began = Instant::now();
+        let receipt = homing.http().send(&to, &words);
+        let receipt = homing.http().until_final_within(receipt["id"].as_str().expect("an id"), TURN_WAIT);
+        assert_eq!(receipt["state"], "answered", "{receipt}");
+        if number >= WARM {
+            ours.push(began.elapsed());
+            theirs.push(without);
+        }
+    }
+    println!("{}", json!({ "ours_us": median(&mut ours), "bare_us": median(&mut theirs) }));
+}
+
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
+fn configuration(stage: &AgentFixture) -> String {
+    let name = stage.agent.name();
+    let env: Vec<String> = stage.env().iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+    format!(
+        "log = \"warn\"\ndefault_agent = {name:?}\n[agents.{name}]\nkind = {name:?}\nprogram = {:?}\nhome = {:?}\n[agents.{name}.env]\n{}\n",
+        stage.program(),
+        stage.home(),
+        env.join("\n"),
+    )
+}
+
+/// The agent's own program, kept.
+struct Bare {
+    agent: RealAgent,
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    /// Codex's id of the conversation.
+    thread: String,
+}
+
+impl Bare {
+    fn start(stage: &AgentFixture) -> Self {
+        let args: &[&str] = match stage.agent {
+            RealAgent::Codex => &["app-server"],
+            _ => &[
+                "-p",
+                "--input-format",
+                "stream-json",
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--include-partial-messages",
+                "--permission-prompt-tool",
+                "stdio",
+            ],
+        };
+        let directory = stage.another_directory("bare");
+        let mut command = Command::new(stage.program());
+        command.args(args).current_dir(&directory).env_clear().envs(stage.env()).env("HOME", stage.home());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).stderr(Stdio::null());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the agent starts");
+        let input = child.stdin.take().expect("it is piped");
+        let output = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let mut bare = Self { agent: stage.agent, child, input, output, thread: String::new() };
+        if bare.agent == RealAgent::Codex {
+            bare.tell(&json!({ "id": 1, "method": "initialize", "params": { "clientInfo": { "name": "bench", "title": "bench", "version": "1" } } }));
+            bare.until(|line| line["id"] == 1);
+            bare.tell(&json!({ "method": "initialized" }));
+            bare.tell(&json!({ "id": 2, "method": "thread/start", "params": { "cwd": directory } }));
+            let started = bare.until(|line| line["id"] == 2);
+            bare.thread = started["result"]["thread"]["id"].as_str().expect("a thread has an id").to_owned();
+        }
+        bare
+    }
+
+    fn turn(&mut self, words: &str) {
+        if self.agent == RealAgent::Codex {
+            let input = json!([{ "type": "text", "text": words }]);
+            let thread = self.thread.clone();
+            self.tell(&json!({ "id": words, "method": "turn/start", "params": { "threadId": thread, "input": input } }));
+            self.until(|line| line["method"] == "turn/completed");
+        } else {
+            self.tell(&json!({ "type": "user", "message": { "role": "user", "content": words } }));
+            self.until(|line| line["type"] == "result");
+        }
+    }
+
+    fn tell(&mut self, line: &Value) {
+        writeln!(self.input, "{line}").expect("the agent reads");
+    }
+
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.output.next().expect("the agent goes on").expect("the agent writes");
+            let line: Value = serde_json::from_str(&line).unwrap_or_default();
+            if is_it(&line) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

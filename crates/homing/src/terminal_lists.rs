@@ -82,8 +82,16 @@ fn path_of(directory: &Path) -> Option<PathBuf> {
     let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
     let terminal = streams.into_iter().find(|stream| isatty(stream))?;
     let device = rustix::fs::fstat(terminal).ok()?.st_rdev;
-    let session = rustix::process::getsid(None).ok()?;
-    Some(directory.join(format!("{device:x}-{}", session.as_raw_nonzero())))
+    Some(directory.join(format!("{device:x}-{}", process_session())))
+}
+
+/// The session of processes that this one is in. Zero if its leader is outside of our PID namespace, which `rustix::process::getsid`
+/// takes for impossible and panics about, and where there is no `/proc`: then the device alone tells terminals apart.
+fn process_session() -> u32 {
+    let status = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name, in parentheses, may contain anything; after it come state, parent, group and session.
+    let after_name = status.rsplit(')').next().unwrap_or_default();
+    after_name.split_whitespace().nth(3).and_then(|session| session.parse().ok()).unwrap_or(0)
 }
 
 /// Removes the files of terminals that are gone.

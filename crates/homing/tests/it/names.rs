@@ -206,3 +206,12 @@ fn a_list_is_narrowed_by_agent_directory_state_and_words() {
     assert_eq!(ids(&["--state", "ended"]), [two]);
     assert_eq!(ids(&["--state", "running"]), Vec::<String>::new());
 }
+
+#[test]
+fn a_list_is_kept_where_the_terminal_began_outside_of_our_pid_namespace() {
+    let homing = homing();
+    let id = begin(&homing, "hello");
+    let inside = "unshare -Urpf --mount-proc sh -c '\"$EXE\" ls; \"$EXE\" show @1; true'";
+    let shown = terminal(&homing, 80, inside);
+    assert!(shown.contains(&id), "the whole id is what @1 was: {shown}");
+}

@@ -82,7 +82,11 @@ fn a_steer_that_cannot_be_is_said_at_once() {
     let steered = homing.run(&["send", "--session", &session, "--steer", "more"]);
     let id = steered.expect(0).trim().to_owned();
     assert!(steered.err.contains("slow takes no words while it works"), "{}", steered.err);
-    let receipt = homing.http().get(&format!("/api/v1/messages/{id}")).expect(200);
+    // Its keeper finds that out, too, a moment after it was accepted.
+    let receipt = testkit::eventually("the receipt says so", || {
+        let receipt = homing.http().get(&format!("/api/v1/messages/{id}")).expect(200);
+        receipt.get("hint").is_some().then_some(receipt)
+    });
     assert_eq!((&receipt["state"], &receipt["delivery"]), (&"waiting".into(), &"steer".into()), "{receipt}");
     assert!(text(&receipt, "hint").contains("could not be said into the turn"), "{receipt}");
     std::fs::write(homing.home().join("go"), "").unwrap();

@@ -14,7 +14,6 @@ mod protocol;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
@@ -173,9 +172,6 @@ impl CommandProgram {
             return Err(Trouble::refused(format!(
                 "there is no program {program:?}; install it, or set its path"
             )));
-        }
-        if !Path::new(launch.directory.for_holding()).is_dir() {
-            return Err(Trouble::refused(format!("{} is not a directory", launch.directory.for_readers())));
         }
         if launch.mode.is_some() {
             return Err(Trouble::refused("this program has no modes; leave it out"));

@@ -131,6 +131,7 @@ fn trees_of(
         wall: crate::wall::around(config, data, unmapped)?,
         spare: Some(spare),
         written_bytes_max: config.worker_written_bytes_max(),
+        store_bytes_max: config.snapshot_bytes_per_repository_max(),
         each_max: config.workers_per_person_max(),
     };
     Ok(Arc::new(GroundWorkers::new(setup)))

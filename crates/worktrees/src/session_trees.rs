@@ -39,9 +39,14 @@ impl GitTrees {
         Self::open(data, own, GitLimits::default())
     }
 
-    /// The same, with the worktrees of one session.
-    pub(crate) fn open_among(data: &Path, own: &Path, worktrees: &Path) -> Result<Self, TreesError> {
-        Self::open_in(data, own, worktrees.to_path_buf(), GitLimits::default())
+    /// The same, with the worktrees of one session, within these limits.
+    pub(crate) fn open_among(
+        data: &Path,
+        own: &Path,
+        worktrees: &Path,
+        limits: GitLimits,
+    ) -> Result<Self, TreesError> {
+        Self::open_in(data, own, worktrees.to_path_buf(), limits)
     }
 
     /// With regard to the ignore file of somebody whose home that is.

@@ -133,6 +133,7 @@ struct Limits {
     words_bytes_per_person_max: Size,
     worktree_bytes_per_person_max: Size,
     snapshot_bytes_per_person_max: Size,
+    snapshot_bytes_per_repository_max: Size,
     open_max: u32,
     org_open_max: u32,
     awake_max: u32,
@@ -412,6 +413,11 @@ impl Config {
     /// The bytes that one call to a ground worker may write.
     pub(crate) fn worker_written_bytes_max(&self) -> u64 {
         bound(self.limits.worker_written_bytes_max)
+    }
+
+    /// The bytes that the snapshots of one repository may take.
+    pub(crate) fn snapshot_bytes_per_repository_max(&self) -> u64 {
+        bound(self.limits.snapshot_bytes_per_repository_max)
     }
 
     /// Processes at once that look at the directories of one person's sessions.

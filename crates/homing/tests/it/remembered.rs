@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use testkit::eventually;
@@ -178,4 +179,49 @@ fn sessions_in_which_nothing_happens_have_theirs_taken_over_and_those_nobody_kno
         let check = checks.iter().find(|check| check["check"] == "snapshots").unwrap();
         check["detail"].as_str().unwrap().contains(&unknown).then_some(())
     });
+}
+
+#[test]
+fn where_a_repository_has_too_many_the_oldest_go_and_the_session_and_doctor_say_so() {
+    let bounds = "[limits]\nsnapshot_bytes_per_repository_max = \"1MiB\"\n[worktrees]\nevery = \"500ms\"\n";
+    let yard = Yard::of(crate::setup().config(bounds));
+    let turns: Vec<u64> = (0..3)
+        .map(|_| {
+            yard.ask("!run head -c 600000 /dev/urandom > kept.txt");
+            turn_of(&yard)
+        })
+        .collect();
+    let doctor = || {
+        let found = yard.homing.run(&["doctor", "--json"]).json(0);
+        let checks = found["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["check"] == "snapshot room").unwrap().clone()
+    };
+    let kept = store(&yard).join("refs/homing").join(&yard.session);
+    let before = |turn: u64| kept.join(turn.to_string()).join("before");
+    // None of the last day goes, however much there is.
+    assert!(before(turns[0]).exists());
+    let now = SystemTime::now();
+    for (days, turn) in (3..).zip(turns.iter().rev()) {
+        for reference in fs::read_dir(kept.join(turn.to_string())).unwrap() {
+            let file = fs::File::options().append(true).open(reference.unwrap().path()).unwrap();
+            file.set_modified(now - Duration::from_secs(days * 24 * 3_600)).unwrap();
+        }
+    }
+    eventually("the oldest go", || (!before(turns[0]).exists()).then_some(()));
+    assert_eq!(doctor()["state"], "warn");
+    assert!(text(&doctor(), "detail").contains(&yard.place_text()), "{}", doctor());
+
+    yard.ask("one more");
+    let told = || {
+        let facts = yard.facts();
+        let notices = facts.iter().filter(|fact| fact["type"] == "notice").map(Value::to_string);
+        notices.filter(|words| words.contains("cannot be undone any more")).collect::<Vec<_>>()
+    };
+    assert_eq!(told().len(), 1, "{:?}", yard.facts());
+    assert!(told()[0].contains("limits.snapshot_bytes_per_repository_max"), "{:?}", told());
+    yard.ask("and one more");
+    assert_eq!(told().len(), 1, "it is told once");
+    let gone = yard.homing.run(&["undo", &yard.session, &turns[0].to_string()]);
+    assert_ne!(gone.code, Some(0));
+    assert!(gone.err.contains("took more than 1 MiB"), "{}", gone.err);
 }

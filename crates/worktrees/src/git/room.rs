@@ -76,7 +76,10 @@ impl GoneReason {
     fn words(self, store_bytes_max: u64) -> String {
         match self {
             Self::Repository => {
-                format!("the snapshots of its repository took more than {} MiB", store_bytes_max >> 20)
+                format!(
+                    "the snapshots of its repository took more than {} MiB (limits.snapshot_bytes_per_repository_max)",
+                    store_bytes_max >> 20
+                )
             }
             Self::Person => {
                 "the snapshots of this session's owner took more than limits.snapshot_bytes_per_person_max \

@@ -30,7 +30,7 @@ const WORDS_BYTES_MAX: usize = 2 * 1024;
 /// The time between two words about the progress of one call.
 pub(super) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// The first line: where the worker's own files are.
+/// The first line: where the worker's own files are, and how large they may grow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WorkerPlaces {
     /// The data directory.
@@ -39,6 +39,8 @@ pub(super) struct WorkerPlaces {
     pub(super) own: PathBuf,
     /// The worktrees of its session.
     pub(super) worktrees: PathBuf,
+    /// The disk that the snapshots of one repository may take.
+    pub(super) store_bytes_max: u64,
 }
 
 /// A line for the worker.

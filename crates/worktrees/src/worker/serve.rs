@@ -24,7 +24,7 @@ use super::protocol::{
     WorkerRequest,
 };
 use super::written::WrittenBounds;
-use crate::git::{PersonHome, ProgressSender};
+use crate::git::{GitLimits, PersonHome, ProgressSender};
 use crate::session_trees::GitTrees;
 
 /// Answers that wait to be written.
@@ -46,7 +46,8 @@ async fn serve() -> io::Result<()> {
     let mut to = pipe::Sender::from_owned_fd(rustix::io::dup(io::stdout())?)?;
     let Some(line) = read_line(&mut from).await? else { return Ok(()) };
     let places: WorkerPlaces = serde_json::from_slice(&line)?;
-    let trees = GitTrees::open_among(&places.data, &places.own, &places.worktrees);
+    let limits = GitLimits { store_bytes_max: places.store_bytes_max, ..GitLimits::default() };
+    let trees = GitTrees::open_among(&places.data, &places.own, &places.worktrees, limits);
     let trees = Rc::new(trees.map(|trees| trees.for_person(person_home())));
     let (say, mut said) = mpsc::channel::<WorkerReply>(ANSWERS_WAITING_MAX);
     let writer = tokio::task::spawn_local(async move {

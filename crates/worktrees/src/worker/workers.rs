@@ -54,6 +54,8 @@ pub struct WorkerSetup {
     pub spare: Option<SpareSupervisor>,
     /// The bytes that one call may write, with everything that is started for it.
     pub written_bytes_max: u64,
+    /// The disk that the snapshots of one repository may take.
+    pub store_bytes_max: u64,
     /// Workers at once for the sessions of one person; further ones wait until one of them has gone.
     pub each_max: usize,
 }

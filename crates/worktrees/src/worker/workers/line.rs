@@ -123,7 +123,7 @@ fn wall_of(
     let hidden: Vec<PathBuf> = hidden.iter().cloned().collect();
     let parts = GroundParts { grounds: &grounds, besides: &besides, hidden: &hidden };
     let (GroundPlaces { own, worktrees }, wall) = setup.wall.around_ground(&of, &setup.locks, &parts)?;
-    Ok((WorkerPlaces { data, own, worktrees }, wall))
+    Ok((WorkerPlaces { data, own, worktrees, store_bytes_max: setup.store_bytes_max }, wall))
 }
 
 fn line_of(words: &impl serde::Serialize) -> Vec<u8> {

@@ -230,6 +230,7 @@ impl Inner {
             watched_rights: WatchedRights::default(),
             watched_heads: WatchedHeads::default(),
             shared_readiness: SharedReadiness::default(),
+            known_waits: Arc::default(),
         };
         let people = People {
             ports: ports.clone(),

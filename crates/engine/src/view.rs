@@ -11,6 +11,7 @@ use crate::intake::directory_for;
 use crate::people::{LOOK_EVERY, RightsCache};
 use crate::refused_reads::RefusedReads;
 use crate::roster::Roster;
+use crate::wait::KnownWaits;
 use crate::{AccessError, Ground, Lists, SessionProgress, Trace, ViewError, Wait};
 use kernel::{
     Act, Address, Found, GroundPath, MessageId, Number, Previous, Principal, Record, Right, Role, Route,
@@ -101,6 +102,7 @@ pub struct Views {
     pub(crate) watched_rights: WatchedRights,
     pub(crate) watched_heads: WatchedHeads,
     pub(crate) shared_readiness: SharedReadiness,
+    pub(crate) known_waits: Arc<KnownWaits>,
 }
 
 impl Views {

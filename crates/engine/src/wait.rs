@@ -5,9 +5,15 @@
 
 use crate::{Neighbour, ViewError, Views};
 use kernel::{
-    Claim, MessageId, Moment, Principal, Running, Scope, Session, SessionId, Stage, TurnApproval, Waiting,
+    Claim, MessageId, Moment, Number, Principal, Running, Scope, Session, SessionId, Stage, TurnApproval,
+    Waiting,
 };
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use store::{SessionRow, StoreError};
+
+/// Sessions of which it is remembered why they wait. Whoever lists more reads them again.
+const KNOWN_MAX: usize = 4_096;
 
 /// The reason why something waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +57,28 @@ pub(crate) struct SessionWaits {
     startable: Vec<MessageId>,
     /// Why the turn under way, or the first of those, does not go on.
     head: Option<Wait>,
+    /// The number of the last fact that was read, if `head` is so until the next one, whatever else happens.
+    settled_at: Option<Number>,
+}
+
+/// Why sessions wait, as far as that changes with their facts alone, by the number of the last one. Lists are asked for again and
+/// again, and most sessions in them have not changed.
+#[derive(Debug, Default)]
+pub(crate) struct KnownWaits(Mutex<BTreeMap<SessionId, (Number, Option<Wait>)>>);
+
+impl KnownWaits {
+    fn find(&self, session: SessionId, at: Number) -> Option<Option<Wait>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&session).filter(|(number, _)| *number == at).map(|(_, wait)| wait.clone())
+    }
+
+    fn keep(&self, session: SessionId, at: Number, wait: Option<Wait>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_MAX && !known.contains_key(&session) {
+            known.clear();
+        }
+        known.insert(session, (at, wait));
+    }
 }
 
 impl SessionWaits {
@@ -77,7 +105,14 @@ impl Views {
         if seen.ended.is_some() || seen.pending == 0 {
             return Ok(None);
         }
-        Ok(self.waits(by, seen.session).await?.head)
+        if let Some(known) = self.known_waits.find(seen.session, seen.at) {
+            return Ok(known);
+        }
+        let SessionWaits { head, settled_at, .. } = self.waits(by, seen.session).await?;
+        if let Some(at) = settled_at {
+            self.known_waits.keep(seen.session, at, head.clone());
+        }
+        Ok(head)
     }
 
     /// Everything that waits in a session that the caller may see.
@@ -100,10 +135,14 @@ impl Views {
             (_, None, _) | (None, Some(_), None) => None,
         };
         let running = state.running().map(|running| running.messages().collect()).unwrap_or_default();
+        // A question may lapse, and others may make room.
+        let is_settled =
+            state.crowded_until().is_none() && head.as_ref().is_none_or(|head| head.until.is_none());
         Ok(SessionWaits {
             running,
             startable: startable.iter().map(|waiting| waiting.message).collect(),
             head,
+            settled_at: loaded.map(|loaded| loaded.at).filter(|_| is_settled),
         })
     }
 
@@ -153,4 +192,25 @@ fn running_wait(running: &Running, scope: &Scope, now: Moment) -> Option<Wait> {
         Stage::Stopping { .. } => (WaitWhy::Stopping, None),
     };
     Some(Wait { why, until })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_session_is_of_its_last_fact_and_bounded() {
+        let (known, wait) = (KnownWaits::default(), Some(Wait { why: WaitWhy::Stopping, until: None }));
+        let session = SessionId::from_bits;
+        known.keep(session(1), Number(7), wait.clone());
+        assert_eq!(known.find(session(1), Number(7)), Some(wait));
+        assert_eq!(known.find(session(1), Number(8)), None, "something has happened since");
+        assert_eq!(known.find(session(2), Number(7)), None);
+        known.keep(session(1), Number(8), None);
+        assert_eq!(known.find(session(1), Number(8)), Some(None), "it waits for nobody, and that is known");
+        for bits in 0..2 * KNOWN_MAX as u128 {
+            known.keep(session(bits), Number(1), None);
+            assert!(known.0.lock().unwrap().len() <= KNOWN_MAX);
+        }
+    }
 }

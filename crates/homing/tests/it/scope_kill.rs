@@ -436,7 +436,9 @@ fn a_turn_that_is_cut_at_any_run_of_git_has_ended_and_says_what_it_changed() {
     let mut cuts = 0;
     for point in points() {
         cut.arm(point.0, point.1, yard.homing.pid());
-        let message = yard.say(&format!("!run echo {} > kept.txt", point.0));
+        // Another change each time, with a new file beside an ignored one: git is not run for a tree that is as before.
+        let message =
+            yard.say(&format!("!run echo {cuts} > kept.txt; echo {cuts} > new.{cuts}; echo > seen.ignored"));
         let path = format!("/api/v1/messages/{message}");
         let is_over = |yard: &Yard| {
             let answered = yard.homing.http().ask("GET", &path, &[], None);
@@ -454,7 +456,7 @@ fn a_turn_that_is_cut_at_any_run_of_git_has_ended_and_says_what_it_changed() {
         let changes = changes.expect(200);
         assert_eq!(changes["known"], true, "{receipt} {changes}");
         if receipt["state"] == "answered" {
-            assert_eq!(yard.read("kept.txt"), format!("{}\n", point.0));
+            assert_eq!(yard.read("kept.txt"), format!("{cuts}\n"));
         }
         yard.homing.until_nothing_is_left();
         if !was_cut {

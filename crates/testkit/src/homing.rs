@@ -267,6 +267,7 @@ impl Homing {
             "HOMING_TOKEN",
             "HOMING_TOKEN_FILE",
             "HOMING_CA",
+            "HOMING_LISTEN",
             "HOMING_LOG",
             "RUST_LOG",
             "NO_COLOR",
@@ -275,8 +276,6 @@ impl Homing {
         }
         command.env("HOMING_DATA", self.data()).env("XDG_CONFIG_HOME", self.root.path().join("config"));
         command.env("HOMING_SCRIPTED_LOG", self.agent_log_path());
-        // Nobody asks for the usual port, which somebody at this machine may have.
-        command.env("HOMING_LISTEN", "127.0.0.1:0");
         // Tests let sessions work anywhere below their own directory.
         command.env("HOMING_ROOTS", self.root());
         // Nobody's real agent, and nobody's sign-in, unless a test says so.

@@ -24,6 +24,7 @@ struct Taking {
 
 const READERS: &[(&str, &str)] = &[
     ("crates/agent/src/", "the scripted agent says where it is"),
+    ("crates/drivers/src/command/mod.rs", "an error's words"),
     ("crates/drivers/src/running_agent.rs", "an error's words; compared with what the agent says"),
     ("crates/engine/src/errand.rs", "a notice's words"),
     ("crates/engine/src/intake/scope.rs", "a person's choice, before it is one"),
@@ -57,6 +58,7 @@ const LAUNCHERS: &[(&str, &str)] = &[
 ];
 
 const HOLDERS: &[(&str, &str)] = &[
+    ("crates/drivers/src/command/mod.rs", "looks if a directory that is held is one"),
     ("crates/processes/src/wall/mod.rs", "the wall holds what it lists"),
     ("crates/worktrees/src/repositories.rs", "looks up names of directories above it"),
     ("crates/worktrees/src/session_directory.rs", "holds directories"),

@@ -27,7 +27,7 @@ const OPENERS: &[(&str, &str)] = &[
     ("crates/drivers/src/claude/recordings.rs", "stories of tests"),
     ("crates/drivers/src/codex/mod.rs", "looks if a sign-in is there"),
     ("crates/drivers/src/codex/replay.rs", "stories of tests"),
-    ("crates/drivers/src/command/mod.rs", "random numbers"),
+    ("crates/drivers/src/command/mod.rs", "random numbers; looks if a directory that is held is one"),
     ("crates/drivers/src/opencode/ids.rs", "random numbers"),
     ("crates/drivers/src/opencode/mod.rs", "looks if a sign-in is there"),
     (

@@ -14,6 +14,7 @@ mod protocol;
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
@@ -172,6 +173,11 @@ impl CommandProgram {
             return Err(Trouble::refused(format!(
                 "there is no program {program:?}; install it, or set its path"
             )));
+        }
+        // It is started when the message is handed over, which is too late for this. A link is none.
+        let there = Path::new(launch.directory.for_holding());
+        if !there.symlink_metadata().is_ok_and(|there| there.is_dir()) {
+            return Err(Trouble::refused(format!("{} is not a directory", launch.directory.for_readers())));
         }
         if launch.mode.is_some() {
             return Err(Trouble::refused("this program has no modes; leave it out"));

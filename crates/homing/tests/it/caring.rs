@@ -26,9 +26,14 @@ fn a_backup_beside_a_running_server_comes_back_whole() {
     homing.run(&["restore", "/nowhere.db"]).expect(3);
 }
 
+/// A server whose doctor does not look, once it has gone, if the usual port is free: somebody at this machine may have it.
+fn at_no_usual_port() -> testkit::Homing {
+    crate::setup().variable("HOMING_LISTEN", "127.0.0.1:0").start()
+}
+
 #[test]
 fn doctor_finds_nothing_wrong_and_leaves_nothing_behind() {
-    let mut homing = homing();
+    let mut homing = at_no_usual_port();
     homing.run(&["send", "-f", "hello"]).expect(0);
     let found = homing.run(&["doctor", "--json"]).json(0);
     let wrong: Vec<&Value> =
@@ -54,7 +59,7 @@ fn doctor_says_what_to_do() {
 
 #[test]
 fn a_key_that_is_missing_or_another_is_told_loudly() {
-    let mut homing = homing();
+    let mut homing = at_no_usual_port();
     homing.run(&["send", "-f", "hello"]).expect(0);
     homing.terminate();
     let key_check = |homing: &testkit::Homing, code: i32| {

@@ -121,6 +121,8 @@ pub trait Node: Debug + Send + Sync + 'static {
         session: SessionId,
         count_max: usize,
     ) -> ClusterReply<'_, Result<TreeFiles, String>>;
+    /// True if a directory is certainly not under version control.
+    fn is_untracked(&self, directory: GroundPath) -> ClusterReply<'_, bool>;
     /// The changes from before one turn to after another, or the same; none if nothing was remembered of them.
     fn changes(
         &self,

@@ -239,6 +239,9 @@ pub enum ConflictError {
         "{session}, which this conversation had before, was with the agent `{name}`, which is not there any more: name the agent to go on with"
     )]
     AgentLeft { name: String, known: Vec<String>, session: SessionId },
+    /// The tree after that turn is not remembered, so nothing can be made of it.
+    #[error("nobody remembers how the files were after turn {turn}, so a fork would work in the same ones")]
+    TreeForgotten { turn: Turn },
     /// The org has too many rules.
     #[error("your org already has {limit} rules for what agents ask: remove some")]
     TooManyRules { limit: usize },
@@ -572,6 +575,7 @@ impl ConflictError {
             Self::SessionEnded { .. } => "session_ended",
             Self::UnknownAgent { .. } | Self::AgentLeft { .. } => "unknown_agent",
             Self::UnknownModel { .. } => "unknown_model",
+            Self::TreeForgotten { .. } => "tree_forgotten",
             Self::TooManyRules { .. } => "too_many_rules",
         }
     }

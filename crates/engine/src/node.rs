@@ -54,6 +54,13 @@ impl Node for LocalNode {
         })
     }
 
+    fn is_untracked(&self, directory: GroundPath) -> ClusterReply<'_, bool> {
+        // Nobody is left to ask when the engine goes; then it is not certain.
+        let is_untracked = |engine: Engine| engine.runner_ports().trees.is_untracked(&directory);
+        let is_untracked = self.engine().is_ok_and(is_untracked);
+        Box::pin(async move { is_untracked })
+    }
+
     fn changes(
         &self,
         directory: GroundPath,

@@ -204,6 +204,8 @@ pub trait Trees: Debug + Send + Sync + 'static {
         turn: Turn,
         edits: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
+    /// True if a directory is certainly not under version control, by names alone.
+    fn is_untracked(&self, directory: &GroundPath) -> bool;
     /// The changes from before one turn to after another, or the same; none if one of these sides was not remembered.
     fn changes(
         &self,
@@ -595,6 +597,9 @@ impl Trees for NoTrees {
         _: Option<Vec<String>>,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async { Ok(None) })
+    }
+    fn is_untracked(&self, _: &GroundPath) -> bool {
+        true
     }
     fn changes(
         &self,

@@ -214,6 +214,8 @@ impl From<ConflictError> for ApiError {
             ConflictError::AgentLeft { known, .. } => error(Code::UnknownAgent)
                 .at("agent")
                 .advise(format!("name another one in `if_new.agent`, one of: {}", known.join(", "))),
+            ConflictError::TreeForgotten { .. } => error(Code::TreeForgotten)
+                .advise("fork after another turn (`homing diff TURN` tells whether it is remembered), or begin anew in a worktree"),
             ConflictError::TooManyRules { .. } => error(Code::TooManyRules),
         }
     }
@@ -350,6 +352,7 @@ mod tests {
             (409, unknown_model.into()),
             (409, ConflictError::TooLate.into()),
             (409, ConflictError::Changed.into()),
+            (409, ConflictError::TreeForgotten { turn: kernel::Turn(1) }.into()),
             (429, ConflictError::TooManyRules { limit: 1 }.into()),
             (409, BadDirectory { reason: "not there".into() }.into()),
             (422, InvalidError { field: "title", reason: "too long".into() }.into()),

@@ -29,7 +29,7 @@ problems! {
     RedoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, DiskFull, Unclear];
     ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
+        RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed, TreeForgotten,
         TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
     ChangesProblems = [Invalid, NotFound, RightMissing, BadDirectory, Stale];
     PreviewProblems = [Invalid, NotFound, RightMissing, OtherScope, Stale];

@@ -317,6 +317,10 @@ impl Trees for FaultyTrees {
         })
     }
 
+    fn is_untracked(&self, directory: &GroundPath) -> bool {
+        !self.grove.is_tree(directory.for_readers())
+    }
+
     fn changes(
         &self,
         of: OwnedSession,

@@ -2,7 +2,7 @@
 
 use super::fresh::check_title;
 use super::{Declined, check_trace};
-use crate::{AccessError, Made, Trace, UnavailableError, WayIn, WayInError};
+use crate::{AccessError, ConflictError, Made, Trace, UnavailableError, WayIn, WayInError};
 use kernel::{
     Act, Fresh, NewWorktree, Origin, Principal, Scope, SessionId, Turn, authorize, authorize_new,
     authorize_right,
@@ -92,16 +92,20 @@ impl WayIn {
         Ok(self.ports.store.session(session).await?.map(|(_, row)| row.scope))
     }
 
-    /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.
-    /// When nobody can tell just now there is no fork: it must not come to work in its origin's tree by accident.
+    /// A worktree of its own, of the tree after that turn. Outside of version control there is only one tree. When nobody
+    /// remembers it, or can tell just now, there is no fork: it must not come to work in its origin's tree by accident.
     async fn tree_after(
         &self,
         of: SessionId,
         turn: Turn,
         ran_in: &Scope,
-    ) -> Result<Option<NewWorktree>, UnavailableError> {
-        let remembered =
-            self.ports.cluster.node_of(of).changes(ran_in.directory.clone(), of, turn, turn).await;
-        Ok(remembered.map_err(UnavailableError::Unavailable)?.map(|_| NewWorktree::own(None, None, None)))
+    ) -> Result<Option<NewWorktree>, WayInError> {
+        let (node, directory) = (self.ports.cluster.node_of(of), ran_in.directory.clone());
+        let remembered = node.changes(directory.clone(), of, turn, turn).await;
+        match remembered.map_err(UnavailableError::Unavailable)? {
+            Some(_) => Ok(Some(NewWorktree::own(None, None, None))),
+            None if node.is_untracked(directory).await => Ok(None),
+            None => Err(ConflictError::TreeForgotten { turn }.into()),
+        }
     }
 }

@@ -142,6 +142,9 @@ impl Trees for Grove {
             }
         })
     }
+    fn is_untracked(&self, directory: &GroundPath) -> bool {
+        !is_tree(directory.for_readers())
+    }
     fn changes(
         &self,
         of: OwnedSession,

@@ -224,4 +224,8 @@ fn where_a_repository_has_too_many_the_oldest_go_and_the_session_and_doctor_say_
     let gone = yard.homing.run(&["undo", &yard.session, &turns[0].to_string()]);
     assert_ne!(gone.code, Some(0));
     assert!(gone.err.contains("took more than 1 MiB"), "{}", gone.err);
+    // Whoever cannot have a tree of its own must not come to work in somebody else's.
+    let path = format!("/api/v1/sessions/{}/fork", yard.session);
+    let refused = yard.homing.http().post(&path, &json!({ "at": turns[0] }));
+    assert_eq!(refused.expect(409)["code"], "tree_forgotten");
 }

@@ -22,10 +22,6 @@ const COPY_PAUSE: Duration = Duration::from_secs(1);
 const SHARE_SESSIONS_MAX: usize = 4_000;
 
 impl GroundWorkers {
-    fn is_untracked(&self, directory: &GroundPath) -> bool {
-        self.0.directories.is_untracked(directory)
-    }
-
     /// Has what the session's snapshots reach copied, a little later. Neither the turn that has ended nor the next one waits for
     /// it; what does not succeed, or has not begun when the server ends, is done after the next turn.
     fn copy_later(&self, of: OwnedSession, directory: GroundPath) {
@@ -145,6 +141,10 @@ impl Trees for GroundWorkers {
                 _ => Err(odd()),
             }
         })
+    }
+
+    fn is_untracked(&self, directory: &GroundPath) -> bool {
+        self.0.directories.is_untracked(directory)
     }
 
     fn changes(

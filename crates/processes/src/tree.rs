@@ -4,7 +4,7 @@
 //! Dropping a `ProcessTree` closes the line, and the supervisor ends everything.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -325,7 +325,7 @@ impl ProcessTree {
                 let started: Started = serde_json::from_slice(&body).map_err(ProcessError::failed)?;
                 (self.pid, self.separation) = (started.pid, started.separation);
                 // Refused before the agent has heard a word; dropping the line ends it.
-                started.directory.map_or(Ok(()), |there| be_in(directory, &there))
+                started.directory.map_or(Ok(()), |there| be_in(directory, Path::new(&there)))
             }
             Some((FrameKind::Refused, body)) => {
                 let refused: Refused = serde_json::from_slice(&body).map_err(ProcessError::failed)?;
@@ -364,15 +364,16 @@ impl Drop for ProcessTree {
     }
 }
 
-/// Makes sure that the agent is where it should be. A session's directory is known by its true name, so that whoever finds a link there
-/// by now is elsewhere. Only names are compared: nobody follows that link for it.
-fn be_in(directory: &GroundPath, there: &str) -> Result<(), ProcessError> {
-    if directory == there {
+/// Makes sure that the agent is where it should be. What was a link to a directory a moment ago may lead elsewhere now.
+fn be_in(directory: &GroundPath, there: &Path) -> Result<(), ProcessError> {
+    let directory = Path::new(directory.for_holding());
+    let should = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+    if should == there {
         return Ok(());
     }
-    let should = directory.for_readers();
+    let (it, we) = (there.display(), should.display());
     Err(ProcessError::refused(format!(
-        "the agent was started in {there}, but this session's directory is {should}; nothing was said to it"
+        "the agent was started in {it}, but this session's directory is {we}; nothing was said to it"
     )))
 }
 

@@ -35,7 +35,6 @@ const READERS: &[(&str, &str)] = &[
     ("crates/engine/src/wait.rs", "the reason for a wait, on the wire"),
     ("crates/engine/src/worktrees.rs", "the stored answer to a merge"),
     ("crates/kernel/src/due.rs", "the name of a claim"),
-    ("crates/processes/src/tree.rs", "an error's words"),
     ("crates/server/src/grants.rs", "the wire"),
     ("crates/server/src/sessions.rs", "the wire"),
     ("crates/server/src/wire/scope.rs", "the wire"),
@@ -59,6 +58,7 @@ const LAUNCHERS: &[(&str, &str)] = &[
 
 const HOLDERS: &[(&str, &str)] = &[
     ("crates/drivers/src/command/mod.rs", "looks if a directory that is held is one"),
+    ("crates/processes/src/tree.rs", "compares its true name with where the agent is"),
     ("crates/processes/src/wall/mod.rs", "the wall holds what it lists"),
     ("crates/worktrees/src/repositories.rs", "looks up names of directories above it"),
     ("crates/worktrees/src/session_directory.rs", "holds directories"),

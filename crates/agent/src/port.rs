@@ -55,6 +55,12 @@ pub trait Agent: Send + Sync + 'static {
     /// could not be made sure: nothing may be started in that session yet.
     fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>>;
 
+    /// An attempt of this session is about to begin: whoever keeps a process for it may make sure meanwhile that it is there.
+    /// A hint, that may come to nothing. Nothing is started for it, and nothing of any message is said.
+    fn expect(&self, session: SessionId) {
+        let _ = session;
+    }
+
     /// Ends the process that is kept for a session between its turns, if there is one, and answers when it is gone. No
     /// turn of that session runs then.
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

@@ -2,12 +2,14 @@
 //!
 //! A kept process is looked after by a task of its own, which hears what it says, so that it never waits for us, and
 //! notices when it goes. It is given back only for the same session, conversation, directory, model, mode and account,
-//! and only when its supervisor has just said that it is there; otherwise it is ended, and seen gone, first.
+//! and only when it has just shown that it is there; otherwise it is ended, and seen gone, first. Whoever knows that an attempt is about to
+//! begin has it show that beforehand (`expect`), so that nobody waits for it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use agent::{Account, Launch, TreeName};
@@ -20,9 +22,17 @@ use crate::running_agent::{AgentProcess, AgentProtocol, ProcessEvent, ProtocolOu
 
 /// The longest that a kept process may take to show that it is there. Then it is ended and another one is started.
 const PROOF_WAIT: Duration = Duration::from_millis(2_000);
+/// The longest that a proof counts: as long as writing down that the attempt begins may take on a busy disk. What it says and that it
+/// has gone is heard meanwhile; only that it hangs since then is not known.
+const PROOF_AGE_MAX: Duration = Duration::from_millis(250);
+/// The events of a process that are heard before it is given back without another proof.
+const HEARD_BEFORE_MAX: usize = 64;
 /// The longest that a kept process may take to go when its input ends, and its supervisor to end it.
 const LEAVE_WAIT: Duration = Duration::from_millis(500);
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
+
+/// Calls that wait for whoever looks after a process: a hint, and one that counts.
+const CALLS_MAX: usize = 2;
 
 /// The number of processes that are kept, and the time.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +80,8 @@ struct KeptProcess<T: AgentProtocol> {
 }
 
 enum KeptCall<T: AgentProtocol> {
+    /// Somebody is about to want it.
+    Prove,
     /// Whoever calls wants to go on with it.
     Take(oneshot::Sender<AgentProcess<T>>),
     /// It is to be ended; answers by being dropped when it is gone.
@@ -83,7 +95,7 @@ impl<T: AgentProtocol> KeptProcesses<T> {
 
     /// Keeps a process for the session's next turn. If there are too many, the one that waits longest goes.
     pub(crate) fn put(self: &Arc<Self>, parts: AgentProcess<T>, launch: &Launch, native: Option<Native>) {
-        let (calls, called) = mpsc::channel(1);
+        let (calls, called) = mpsc::channel(CALLS_MAX);
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let wanted = LaunchKey::of(launch, native);
         let kept = KeptProcess { number, wanted, since: Instant::now(), is_going: false, calls };
@@ -100,6 +112,14 @@ impl<T: AgentProtocol> KeptProcesses<T> {
                 // If it does not hear this, it is already going or being taken.
                 let _ = oldest.calls.try_send(KeptCall::End(oneshot::channel().0));
             }
+        }
+    }
+
+    /// The session's process, if there is one, is about to be wanted: it shows now that it is there.
+    pub(crate) fn expect(&self, tree: &TreeName) {
+        // Whoever does not hear this shows it when it is taken. A hint never takes the place of a call that counts.
+        if let Some(kept) = self.kept().get(tree).filter(|kept| kept.calls.capacity() == CALLS_MAX) {
+            let _ = kept.calls.try_send(KeptCall::Prove);
         }
     }
 
@@ -160,9 +180,14 @@ impl<T: AgentProtocol> KeptProcesses<T> {
         mut called: mpsc::Receiver<KeptCall<T>>,
     ) {
         let until = Instant::now() + self.config.idle_max;
+        let mut proven_at = None;
         let call = loop {
             tokio::select! {
-                call = called.recv() => break call,
+                call = called.recv() => match call {
+                    Some(KeptCall::Prove) if is_there(&mut parts).await => proven_at = Some(Instant::now()),
+                    Some(KeptCall::Prove) => break None,
+                    call => break call,
+                },
                 heard = parts.next() => if !listen(&mut parts, heard).await { break None },
                 () = tokio::time::sleep_until(until) => break None,
             }
@@ -170,12 +195,14 @@ impl<T: AgentProtocol> KeptProcesses<T> {
         // Whoever waits for the end hears of it by this being dropped.
         let mut told = None;
         let left = match call {
-            Some(KeptCall::Take(give)) if is_there(&mut parts).await => give.send(parts).err(),
+            Some(KeptCall::Take(give)) if is_still_there(&mut parts, proven_at).await => {
+                give.send(parts).err()
+            }
             Some(KeptCall::End(tell)) => {
                 told = Some(tell);
                 Some(parts)
             }
-            Some(KeptCall::Take(_)) | None => Some(parts),
+            Some(KeptCall::Take(_) | KeptCall::Prove) | None => Some(parts),
         };
         if let Some(parts) = left {
             self.see_gone(&name, parts).await;
@@ -232,8 +259,32 @@ async fn listen<T: AgentProtocol>(parts: &mut AgentProcess<T>, heard: ProcessEve
     parts.protocol.may_be_kept()
 }
 
-/// True if its supervisor says, now, that it is there, and it answers itself if it can. A process that was just killed, or
-/// that hangs, is counted but does not answer.
+/// True if it has shown a moment ago that it is there, and nothing else was heard of it since; or if it shows it now.
+async fn is_still_there<T: AgentProtocol>(parts: &mut AgentProcess<T>, proven_at: Option<Instant>) -> bool {
+    if proven_at.is_none_or(|at| at.elapsed() > PROOF_AGE_MAX) {
+        return is_there(parts).await;
+    }
+    for _ in 0..HEARD_BEFORE_MAX {
+        let Some(heard) = heard_already(parts).await else { return true };
+        if !listen(parts, heard).await {
+            return false;
+        }
+    }
+    is_there(parts).await
+}
+
+/// The next event of a process, if it has happened.
+async fn heard_already<T: AgentProtocol>(parts: &mut AgentProcess<T>) -> Option<ProcessEvent> {
+    let mut next = std::pin::pin!(parts.next());
+    std::future::poll_fn(|context| match next.as_mut().poll(context) {
+        Poll::Ready(heard) => Poll::Ready(Some(heard)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// True if it answers, now. Whoever cannot be asked, or answers over a line of its own, is counted by its supervisor: that it is there can
+/// be said by nobody else. A process that was just killed, or that hangs, is counted but does not answer.
 async fn is_there<T: AgentProtocol>(parts: &mut AgentProcess<T>) -> bool {
     let proof = async {
         let mut out = ProtocolOutput::default();
@@ -242,8 +293,10 @@ async fn is_there<T: AgentProtocol>(parts: &mut AgentProcess<T>) -> bool {
         if !bytes.is_empty() && parts.say(&bytes).await.is_err() {
             return false;
         }
-        parts.tree.count();
-        let mut is_counted = false;
+        let mut is_counted = !bytes.is_empty() && parts.side.is_none();
+        if !is_counted {
+            parts.tree.count();
+        }
         while !(is_counted && parts.protocol.has_answered()) {
             match parts.next().await {
                 ProcessEvent::Tree(TreeEvent::Counted(count)) if count.processes > 0 => is_counted = true,

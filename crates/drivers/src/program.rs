@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Account, EndedLeftovers, Launch, Presence, Running, TreeName, Trouble};
-use kernel::Failure;
+use kernel::{Failure, SessionId};
 use processes::wall::{Wall, WalledSession};
 use processes::{
     EndedTree, PATH_FALLBACK, ProcessError, ProcessTree, SILENCE_MS_MAX, SpareSupervisor, TreePlan, end_tree,
@@ -227,6 +227,13 @@ impl<T: AgentProtocol> AgentProgram<T> {
         make_directory(&self.config.locks)?;
         let EndedTree { killed } = end_tree(self.config.locks.clone(), tree).await.map_err(trouble)?;
         Ok(EndedLeftovers { killed })
+    }
+
+    /// An attempt is about to begin: the process that is kept for it may show meanwhile that it is there.
+    pub(crate) fn expect(&self, session: SessionId) {
+        if let Some(keep) = &self.keep {
+            keep.expect(&TreeName::of(session));
+        }
     }
 
     pub(crate) async fn release(&self, tree: TreeName) {

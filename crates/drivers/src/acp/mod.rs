@@ -190,6 +190,10 @@ impl Agent for Acp {
         Box::pin(self.program.end_leftovers(tree))
     }
 
+    fn expect(&self, session: SessionId) {
+        self.program.expect(session);
+    }
+
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
         Box::pin(self.program.release(TreeName::of(session)))
     }

@@ -169,6 +169,10 @@ impl Agent for Codex {
         Box::pin(self.program.end_leftovers(tree))
     }
 
+    fn expect(&self, session: SessionId) {
+        self.program.expect(session);
+    }
+
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
         Box::pin(self.program.release(TreeName::of(session)))
     }

@@ -183,6 +183,10 @@ impl Agent for Scripted {
         Box::pin(self.program.end_leftovers(tree))
     }
 
+    fn expect(&self, session: SessionId) {
+        self.program.expect(session);
+    }
+
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
         Box::pin(self.program.release(TreeName::of(session)))
     }

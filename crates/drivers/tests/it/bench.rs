@@ -318,3 +318,18 @@ pub(crate) fn count_commands(words: &str) -> usize {
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.filter(|line| String::from_utf8_lossy(line).replace('\0', " ").contains(words)).count()
 }
+
+/// A program that writes down what it is told and hands it on to another one; and where it writes.
+pub(crate) fn overheard(program: &str, place: &Path) -> (String, PathBuf) {
+    let (script, heard) = (place.join("overheard"), place.join("heard"));
+    let text = format!("#!/bin/sh\ntee -a '{}' | '{program}' \"$@\"\n", heard.display());
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (script.to_str().unwrap().to_owned(), heard)
+}
+
+/// The lines that such a program was told.
+pub(crate) fn lines_heard(heard: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(heard).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

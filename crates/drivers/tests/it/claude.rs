@@ -10,7 +10,7 @@ use processes::count_marked;
 use rustix::process::Signal;
 use testkit::{AgentFixture, RealAgent, StubModel};
 
-use crate::bench::{count_commands, fence, ground, holder_at, signal};
+use crate::bench::{count_commands, fence, ground, holder_at, lines_heard, overheard, signal};
 use crate::real::program_config;
 
 /// The longest that one thing may take. The machine may be busy, and claude takes seconds to start then.
@@ -348,6 +348,33 @@ async fn a_first_message_that_is_stopped_at_once_does_not_lose_the_conversation(
     assert!(within(attempt.running.stop(GRACE_MS)).await.gone);
     let next = scene.turn(attempt.ready_native().as_ref(), "RECALL").await;
     assert!(next.text().starts_with("RECALL: maple"), "{}", next.text());
+    within(scene.claude.close()).await;
+}
+
+/// Each thing that it is asked beside the message is time that a turn takes.
+#[tokio::test]
+async fn a_turn_in_a_kept_process_is_one_question_whether_it_is_there_and_the_message() {
+    let place = tempfile::tempdir().unwrap();
+    let mut heard = None;
+    let scene = Scene::with(|config| {
+        let (program, lines) = overheard(&config.program, place.path());
+        config.program = program;
+        heard = Some(lines);
+    });
+    let heard = heard.unwrap();
+    let native = scene.turn(None, "one").await.native();
+    let mut told = lines_heard(&heard).len();
+    for is_expected in [true, false] {
+        if is_expected {
+            scene.claude.expect(scene.session);
+        }
+        let turn = scene.turn(Some(&native), "two").await;
+        assert!(turn.text().contains("two"), "{}", turn.text());
+        let lines = lines_heard(&heard);
+        let kinds: Vec<_> = lines[told..].iter().map(|line| line["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["control_request", "user"], "expected: {is_expected}");
+        told = lines.len();
+    }
     within(scene.claude.close()).await;
 }
 

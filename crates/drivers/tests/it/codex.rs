@@ -10,7 +10,7 @@ use kernel::{Failure, MessageId, Native, PersonId, SessionId};
 use processes::count_marked;
 use testkit::{AgentFixture, RealAgent};
 
-use crate::bench::{fence, ground};
+use crate::bench::{fence, ground, lines_heard, overheard};
 use crate::real::program_config;
 
 /// The longest that one turn may take here. Codex needs a tenth of a second.
@@ -175,6 +175,28 @@ fn app_servers(home: &Path) -> Vec<u32> {
         }
     }
     found
+}
+
+/// Each thing that it is asked beside the message is time that a turn takes.
+#[tokio::test]
+async fn a_turn_in_a_kept_process_is_the_message_and_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let mut heard = None;
+    let bench = Bench::with(|config| {
+        let (program, lines) = overheard(&config.program, place.path());
+        heard = Some(lines);
+        ProgramConfig { program, ..config }
+    });
+    let heard = heard.unwrap();
+    let first = bench.turn(None, "one").await;
+    let told = lines_heard(&heard).len();
+    bench.codex.expect(bench.session);
+    let second = bench.turn(first.native.as_ref(), "two").await;
+    assert!(second.text.contains("two"), "{}", second.text);
+    let lines = lines_heard(&heard);
+    let methods: Vec<_> = lines[told..].iter().map(|line| line["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["turn/start"]);
+    bench.codex.close().await;
 }
 
 #[tokio::test]

@@ -87,6 +87,53 @@ async fn a_kept_process_whose_supervisor_does_not_move_is_replaced() {
     assert!(second.text.contains("the word is owl"), "{}", second.text);
 }
 
+/// Whoever says that an attempt is about to begin has the process looked at before anybody waits for it.
+#[tokio::test]
+async fn a_kept_process_that_hangs_when_it_is_expected_is_ended_before_anybody_comes() {
+    let bench = bench();
+    let mut launch = bench.launch();
+    let first = turn(&bench, &mut launch, "the word is owl").await;
+    signal(first, Signal::STOP);
+    bench.agent.expect(launch.session);
+    bench.nothing_left_within(&launch.tree, WAIT).await;
+    let second = bench.turn(&launch, "!recall").await;
+    assert_ne!(second.pid, first);
+    assert!(second.text.contains("the word is owl"), "{}", second.text);
+}
+
+#[tokio::test]
+async fn a_process_that_was_expected_and_has_died_since_is_replaced() {
+    let bench = bench();
+    let mut launch = bench.launch();
+    let first = turn(&bench, &mut launch, "the word is owl").await;
+    bench.agent.expect(launch.session);
+    signal(first, Signal::KILL);
+    bench.nothing_left_within(&launch.tree, WAIT).await;
+    let second = bench.turn(&launch, "!recall").await;
+    assert_ne!(second.pid, first);
+    assert!(second.text.contains("the word is owl"), "{}", second.text);
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_expected_starts_nothing_and_one_that_comes_later_is_served() {
+    let bench = bench();
+    let mut launch = bench.launch();
+    bench.agent.expect(launch.session);
+    assert_eq!(bench.left(&launch.tree), 0, "there is nothing to look at");
+    let first = turn(&bench, &mut launch, "one").await;
+    for _ in 0..5 {
+        bench.agent.expect(launch.session);
+    }
+    assert_eq!(turn(&bench, &mut launch, "two").await, first);
+    // One that was expected and is not wanted makes room like any other.
+    bench.agent.expect(launch.session);
+    let mut others = [bench.launch(), bench.launch()];
+    for other in &mut others {
+        turn(&bench, other, "three").await;
+    }
+    bench.nothing_left_within(&launch.tree, WAIT).await;
+}
+
 #[tokio::test]
 async fn a_kept_process_is_not_used_for_anything_else() {
     let bench = bench();

@@ -194,6 +194,10 @@ impl Agent for ConfiguredAgent {
         self.driver.end_leftovers(tree)
     }
 
+    fn expect(&self, session: SessionId) {
+        self.driver.expect(session);
+    }
+
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
         self.driver.release(session)
     }

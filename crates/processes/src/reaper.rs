@@ -8,6 +8,8 @@
 //! is its number and its start time, and signals go through a descriptor that was opened before the time was compared.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,6 +29,10 @@ pub(crate) const TREE_HOME_VARIABLE: &str = "HOMING_TREE_HOME";
 const CLEAN_LOOKS: u32 = 2;
 /// The pause between two looks while killed processes are still going away.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// The length of what the kernel says of a process in one line, and in one read if there is room for it. Fifty numbers, each of at most twenty
+/// digits, and a name of at most 64 bytes.
+const STAT_BYTES_MAX: usize = 2_048;
 
 /// The most looks at a process in the midst of an exec. It takes far less than this many pauses, even on a busy
 /// machine.
@@ -184,6 +190,11 @@ impl ProcessReaper {
         let mut todo: Vec<i32> = self.root.into_iter().flat_map(children_of).collect();
         todo.extend(self.groups.iter().flat_map(ControlGroup::members));
         while let Some(pid) = todo.pop() {
+            // Most are met twice: as somebody's child, and in the group.
+            if found.range(Process { pid, started: 0 }..=Process { pid, started: u64::MAX }).next().is_some()
+            {
+                continue;
+            }
             let Some(stat) = ProcStat::read(pid) else { continue };
             // One that has ended and was not reaped yet is no longer there, and has no children.
             if !stat.has_ended() && found.insert(Process { pid, started: stat.started }) {
@@ -306,7 +317,9 @@ impl ProcStat {
     const KERNEL_THREAD: u64 = 0x0020_0000;
 
     fn read(pid: i32) -> Option<Self> {
-        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+        let mut line = [0; STAT_BYTES_MAX];
+        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
+        Self::parse(&line[..length])
     }
 
     /// The name in brackets is the process's own choice and may have brackets in it: what counts begins after the last.
@@ -342,10 +355,21 @@ fn processes() -> BTreeMap<i32, ProcStat> {
 /// The children of a process, whichever of its threads has made them.
 fn children_of(pid: i32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let lists = threads.filter_map(|thread| read_at_once(&thread.path().join("children")).ok());
     lists
         .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
         .collect()
+}
+
+/// A file of the kernel's that is mostly empty, without asking for its length first: it has none.
+fn read_at_once(path: &Path) -> io::Result<String> {
+    let (mut file, mut text, mut piece) = (File::open(path)?, Vec::new(), [0; 1_024]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return String::from_utf8(text).map_err(io::Error::other),
+            length => text.extend_from_slice(&piece[..length]),
+        }
+    }
 }
 
 fn descendants(all: &BTreeMap<i32, ProcStat>, root: i32) -> BTreeSet<i32> {
@@ -374,6 +398,16 @@ mod tests {
         assert_eq!((stat.state, stat.parent, stat.started), (b'S', 7, 9911));
         assert!(ProcStat::parse(b"42 (a) S 7").is_none());
         assert!(ProcStat::parse(b"").is_none());
+    }
+
+    #[test]
+    fn one_read_has_all_that_the_kernel_says_of_a_process() {
+        let me = std::process::id().cast_signed();
+        let whole = std::fs::read(format!("/proc/{me}/stat")).unwrap();
+        assert!(whole.len() < STAT_BYTES_MAX, "{}", whole.len());
+        let (read, whole) = (ProcStat::read(me).unwrap(), ProcStat::parse(&whole).unwrap());
+        assert_eq!((read.parent, read.started), (whole.parent, whole.started));
+        assert_eq!(read.environment_end, whole.environment_end, "the last field that counts");
     }
 
     #[test]

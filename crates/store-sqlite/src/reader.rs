@@ -1,4 +1,4 @@
-//! A few threads that read, each with a connection that cannot write.
+//! A few threads that read, each with a connection that cannot write, and one such connection for whoever asks while nobody waits.
 //!
 //! A question is one read transaction, so everything it sees belongs to one moment; a change that was acknowledged
 //! before the question was put is always part of it.
@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use store::StoreError;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, oneshot};
 
 /// Questions are short and mostly answered from memory; two threads keep one slow page from holding up the rest.
@@ -22,6 +23,8 @@ type ReadTask = Box<dyn FnOnce(&mut SqliteTx) + Send>;
 
 pub(crate) struct Reader {
     counter: Arc<Counter>,
+    /// The connection of whoever asks while nobody waits; none while somebody has it.
+    in_place: Mutex<Option<SqliteTx>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -59,7 +62,8 @@ impl Reader {
             )
         });
         let threads = threads.collect::<Result<_, _>>()?;
-        Ok(Self { counter, threads })
+        let in_place = Mutex::new(Some(SqliteTx { files: files.clone(), db: None }));
+        Ok(Self { counter, in_place, threads })
     }
 
     /// Answers a question from one moment of the file.
@@ -68,6 +72,12 @@ impl Reader {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
+        if let Some(mut tx) = self.connection_if_quiet() {
+            // Waking a thread, and being woken by it, would take longer than most questions do.
+            let answer = tokio::task::block_in_place(|| tx.answer(work));
+            *self.in_place() = Some(tx);
+            return answer.map_err(|error| error.unchanged());
+        }
         let closed = || StoreError::Unavailable("the store is closed".into());
         let (waits, answer) = oneshot::channel();
         let question = Box::new(move |tx: &mut SqliteTx| {
@@ -75,6 +85,21 @@ impl Reader {
         });
         self.counter.put(question).await;
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// The connection of whoever asks, if nobody waits for a thread and this thread may be held up, because its runtime has others for
+    /// whatever else there is to do.
+    fn connection_if_quiet(&self) -> Option<SqliteTx> {
+        let runtime = Handle::try_current().ok()?;
+        if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || !self.counter.line().waiting.is_empty() {
+            return None;
+        }
+        self.in_place().take()
+    }
+
+    fn in_place(&self) -> MutexGuard<'_, Option<SqliteTx>> {
+        // Nobody panics while holding it.
+        self.in_place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,4 +172,54 @@ fn in_one_moment<T>(
     let answer = answer?;
     ended?;
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Rig;
+    use std::time::Duration;
+
+    fn reader() -> (tempfile::TempDir, Arc<Reader>) {
+        let place = tempfile::tempdir().unwrap();
+        let files = Arc::new(Files::new(place.path(), Rig::default()));
+        Connection::open(&files.database).unwrap().execute_batch("CREATE TABLE t (n)").unwrap();
+        (place, Arc::new(Reader::start(&files).unwrap()))
+    }
+
+    /// The name of the thread that answers.
+    async fn answered_by(reader: &Reader) -> String {
+        let name = reader.ask(|db| {
+            db.query_row("SELECT 1", [], |_| Ok(()))?;
+            Ok(std::thread::current().name().unwrap_or_default().to_owned())
+        });
+        name.await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_asks_alone_is_answered_where_they_are_and_others_by_threads() {
+        let (_place, reader) = reader();
+        assert!(!answered_by(&reader).await.starts_with("homing-read"));
+        let (begun, begins) = std::sync::mpsc::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let slow = reader.clone();
+        let slow = tokio::spawn(async move {
+            let waits = slow.ask(move |_| {
+                begun.send(()).unwrap();
+                Ok(ends.recv_timeout(Duration::from_secs(60)).is_ok())
+            });
+            waits.await.unwrap()
+        });
+        tokio::task::block_in_place(|| begins.recv_timeout(Duration::from_secs(60))).unwrap();
+        assert!(answered_by(&reader).await.starts_with("homing-read"), "somebody has the connection");
+        end.send(()).unwrap();
+        assert!(slow.await.unwrap());
+        assert!(!answered_by(&reader).await.starts_with("homing-read"), "they have given it back");
+    }
+
+    #[tokio::test]
+    async fn a_runtime_of_one_thread_is_never_held_up() {
+        let (_place, reader) = reader();
+        assert!(answered_by(&reader).await.starts_with("homing-read"));
+    }
 }

@@ -23,6 +23,7 @@ use crate::roster::ToldHashes;
 use crate::story::Story;
 use crate::turn::RunnerOutput;
 use agent::Agent;
+use call_back::TurnCredential;
 use chores::ChoreSlot;
 use kernel::{
     Claim, Failure, GroundPath, MessageId, Number, PersonId, Report, Session, SessionId, Slot, Term,
@@ -91,6 +92,8 @@ struct Keeper {
     /// The agents that may keep a process for this session which it goes on with no more: the one that it had before, and the
     /// one that it had for its owner before.
     former_agents: Vec<std::sync::Arc<dyn Agent>>,
+    /// The credential of the attempt whose start was written last, until it is started.
+    credential: Option<TurnCredential>,
     /// The directory that was seen not to be under version control.
     untracked: Option<GroundPath>,
     /// The last story of how it was started and of the agent's word about itself.
@@ -182,6 +185,7 @@ impl Keeper {
             inbox: InboxRead::Now,
             outside: Outside::Nothing,
             former_agents: Vec::new(),
+            credential: None,
             untracked: None,
             told: engine.roster().told(session),
         }))
@@ -337,10 +341,17 @@ impl Keeper {
                 news.answer_confirmations(&plan);
                 return self.follow_up(begins).await;
             }
-            let append = self.append_of(&plan).await?;
+            let credential = self.credential_for(&plan);
+            let token = credential.as_ref().map(|credential| credential.row.clone());
+            let append = Append { token, ..self.append_of(&plan).await? };
             let replies = append.replies.len();
+            if plan.started_attempt().is_some() {
+                // While it is written that the attempt begins, whoever is kept for it shows that it is there.
+                self.agent().inspect(|agent| agent.expect(self.session));
+            }
             match self.append(append).await? {
                 Appending::Done(at) => {
+                    self.credential = credential.or(self.credential.take());
                     if replies > 0 {
                         self.engine.ports().outbox_bell.ring();
                     }

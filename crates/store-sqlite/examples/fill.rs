@@ -198,6 +198,7 @@ impl<'a> Log<'a> {
             rules: vec![],
             own_acts: vec![],
             words_bytes_max: None,
+            token: None,
         };
         match self.filler.store.append(append).await.expect("the store works") {
             Appending::Done(at) => self.written = at,

@@ -95,6 +95,7 @@ pub(crate) fn write_past(
         rules: Vec::new(),
         own_acts: Vec::new(),
         words_bytes_max: None,
+        token: None,
     };
     write(tx, &kept, &append).map(drop)
 }
@@ -104,6 +105,11 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
     for rule in &append.rules {
         let writes = kernel::people::rule_writes(kept.org, rule.clone(), rule.since);
         writes.into_iter().try_for_each(|write| tx.write_people(write))?;
+    }
+    if let Some(token) = &append.token {
+        // The one of the session's last turn goes with it, and may be remembered.
+        tx.forget_people();
+        store::change::add_token(tx, token.clone())?;
     }
     let mut pending = Pending::new(kept);
     let mut number = append.after;

@@ -5,6 +5,7 @@ use crate::outbox::NewOutgoing;
 use crate::people::RuleRow;
 use crate::way_in::{Resolved, Verdict};
 use bytes::Bytes;
+use kernel::people::TokenRow;
 use kernel::{
     Claim, Delivery, Epoch, Fact, MessageId, Moment, NewWorktree, Number, OrgId, Origin, PersonId, Request,
     RequestId, Scope, SessionId, Term, Turn,
@@ -95,6 +96,8 @@ pub struct Append {
     pub own_acts: Vec<(&'static str, Option<MessageId>)>,
     /// The room that the words of the session's owner may take with these; none for what is written in any case.
     pub words_bytes_max: Option<u64>,
+    /// The credential of the attempt that this starts.
+    pub token: Option<TokenRow>,
 }
 
 /// A fact to be written.

@@ -3,7 +3,6 @@
 //! Whatever belongs to one attempt and to no other stands here: its runner, the words that grow, what its tools print, how
 //! it was started and what it still has to be told. So nothing of it can be met by the next one.
 
-use super::call_back::Written;
 use crate::fanout::LiveWords;
 use crate::story::{ToolProgress, WordKind, Words};
 use crate::turn::{Runner, RunnerOutput};
@@ -12,6 +11,9 @@ use kernel::{Fence, MessageId, Origin};
 use std::time::Duration;
 use store::Entry;
 use tokio::time::Instant;
+
+/// Stories that wait for others. Each is short; an agent that says more of them is heard as it speaks.
+const PUT_OFF_MAX: usize = 64;
 
 /// An attempt, or the burial of one of an earlier term.
 pub(super) struct RunningAttempt {
@@ -24,6 +26,9 @@ pub(super) struct RunningAttempt {
     pub(super) progress: ToolProgress,
     /// The story of its start, until the first thing is heard of it.
     preface: Vec<Entry>,
+    /// Stories that wait for others, and since when.
+    put_off: Vec<Entry>,
+    put_off_since: Option<Instant>,
     handover: Handover,
     pub(super) fork: Fork,
     /// The hash of the last notice: a failure is told in one.
@@ -38,8 +43,8 @@ pub(super) enum Handover {
     Waiting {
         /// The words from before, for an agent that does not know it.
         preamble: Option<String>,
-        /// The attempt's credential for calling back, while it is being written down.
-        credential: Option<Written>,
+        /// The words of the message, as they were read when it began.
+        words: Option<String>,
     },
     Done,
 }
@@ -58,13 +63,26 @@ pub(super) enum Fork {
 impl RunningAttempt {
     /// One that is told nothing but to go away: a burial, or one that was refused before it began.
     pub(super) fn bare(runner: Runner) -> Self {
-        let handover = Handover::Waiting { preamble: None, credential: None };
+        let handover = Handover::Waiting { preamble: None, words: None };
         Self::new(runner, Vec::new(), handover, Fork::Clean)
     }
 
     pub(super) fn new(runner: Runner, preface: Vec<Entry>, handover: Handover, fork: Fork) -> Self {
         let (words, progress, cut_off) = (None, ToolProgress::default(), None);
-        Self { runner, words, parts: 0, progress, preface, handover, fork, last_notice: None, cut_off }
+        let (put_off, put_off_since, last_notice) = (Vec::new(), None, None);
+        Self {
+            runner,
+            words,
+            parts: 0,
+            progress,
+            preface,
+            put_off,
+            put_off_since,
+            handover,
+            fork,
+            last_notice,
+            cut_off,
+        }
     }
 
     pub(super) fn fence(&self) -> Fence {
@@ -74,6 +92,7 @@ impl RunningAttempt {
     /// Nothing that it says is written down from here on: it is to end for this reason.
     pub(super) fn cut_off(&mut self, why: String) {
         (self.words, self.progress) = (None, ToolProgress::default());
+        drop(self.take_put_off());
         self.cut_off = Some(why);
     }
 
@@ -98,6 +117,23 @@ impl RunningAttempt {
     /// The story of its start, once.
     pub(super) fn take_preface(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.preface)
+    }
+
+    /// Puts stories off that nobody waits for: they are written with what follows, or when their time has come. Answers those that
+    /// have to be written now, because there are so many.
+    pub(super) fn put_off(&mut self, stories: Vec<Entry>, bytes_max: usize) -> Vec<Entry> {
+        if !stories.is_empty() {
+            self.put_off_since.get_or_insert_with(Instant::now);
+            self.put_off.extend(stories);
+        }
+        let bytes: usize = self.put_off.iter().map(story_bytes).sum();
+        if bytes >= bytes_max || self.put_off.len() >= PUT_OFF_MAX { self.take_put_off() } else { Vec::new() }
+    }
+
+    /// The stories that were put off: they stand before whatever is written now.
+    pub(super) fn take_put_off(&mut self) -> Vec<Entry> {
+        self.put_off_since = None;
+        std::mem::take(&mut self.put_off)
     }
 
     /// Takes words of the agent. Answers those that watchers hear ahead of the log.
@@ -150,24 +186,27 @@ impl RunningAttempt {
     /// When what was heard is to be written down at the latest.
     pub(super) fn cut_at(&self, words_wait: Duration) -> Option<Instant> {
         let words = self.words.as_ref().and_then(Words::unwritten_since).map(|since| since + words_wait);
-        words.into_iter().chain(self.progress.cut_at()).min()
+        let put_off = self.put_off_since.map(|since| since + words_wait);
+        words.into_iter().chain(self.progress.cut_at()).chain(put_off).min()
     }
 
     /// The entries that were heard and are to be written down by now.
     pub(super) fn unwritten(&mut self) -> Vec<Entry> {
         let turn = self.fence().turn;
-        let words = self.words.as_mut().and_then(|words| words.cut(turn));
-        words.into_iter().chain(self.progress.cut(turn)).collect()
+        let mut stories = self.take_put_off();
+        stories.extend(self.words.as_mut().and_then(|words| words.cut(turn)));
+        stories.extend(self.progress.cut(turn));
+        stories
     }
 
     pub(super) fn has_handed(&self) -> bool {
         matches!(self.handover, Handover::Done)
     }
 
-    /// The credential that has to be written down before the message may go, once.
-    pub(super) fn take_credential(&mut self) -> Option<Written> {
+    /// The words of the message, if they were read when it began, once.
+    pub(super) fn take_kept_words(&mut self) -> Option<String> {
         match &mut self.handover {
-            Handover::Waiting { credential, .. } => credential.take(),
+            Handover::Waiting { words, .. } => words.take(),
             Handover::Done => None,
         }
     }
@@ -182,5 +221,12 @@ impl RunningAttempt {
         if self.runner.hand(Message { id: message, text }) {
             self.handover = Handover::Done;
         }
+    }
+}
+
+fn story_bytes(story: &Entry) -> usize {
+    match story {
+        Entry::Story { body, .. } => body.len(),
+        Entry::Rule(_) => 0,
     }
 }

@@ -24,7 +24,30 @@ impl Keeper {
         if !attempt.is_heard(&output) {
             return Ok(());
         }
+        // What is written anyway takes it along.
+        let (at, may_wait) = (news.stories.len(), news.stories.is_empty() && may_wait(&output));
         news.stories.append(&mut attempt.take_preface());
+        self.take_heard(output, news).await?;
+        self.write_or_put_off(at, may_wait, news);
+        Ok(())
+    }
+
+    /// Puts off what was just heard if nobody waits for it; otherwise what was put off before stands before it.
+    fn write_or_put_off(&mut self, at: usize, may_wait: bool, news: &mut StepInput) {
+        let bytes_max = self.engine.limits().words_bytes_max;
+        let Some(attempt) = self.outside.attempt_mut() else { return };
+        let is_written = news.stories.len() > at || !news.reports.is_empty() || !news.approvals.is_empty();
+        let earlier = match (may_wait, is_written) {
+            (true, _) => attempt.put_off(news.stories.split_off(at), bytes_max),
+            (false, true) => attempt.take_put_off(),
+            (false, false) => return,
+        };
+        drop(news.stories.splice(at..at, earlier));
+    }
+
+    async fn take_heard(&mut self, output: RunnerOutput, news: &mut StepInput) -> Result<(), Stop> {
+        let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
+        let fence = attempt.fence();
         match output {
             RunnerOutput::Event(event) => self.take_event(event, news).await?,
             RunnerOutput::Stopped(verified) => {
@@ -162,6 +185,16 @@ impl Keeper {
             news.stories.push(story.entry(fence.turn));
         }
     }
+}
+
+/// True of what nobody waits for: it is written with what follows, and saves a commit that would be in the way of the agent's own files
+/// and of the turn's end.
+fn may_wait(output: &RunnerOutput) -> bool {
+    use AgentEvent::{Finished, Notice, Usage};
+    matches!(
+        output,
+        RunnerOutput::Event(Usage(_) | Notice { .. } | Finished { .. }) | RunnerOutput::Changes(_)
+    )
 }
 
 /// The hash of what a failure says, without its figures: times and the ids of requests are different each time.

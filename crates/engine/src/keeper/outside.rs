@@ -3,7 +3,7 @@
 use super::attempt::{Fork, Handover, RunningAttempt};
 use super::chores::ChoreUnderWay;
 use super::memory::Reminder;
-use super::{Keeper, Phase, Stop, call_back};
+use super::{Keeper, Phase, Stop};
 use crate::OwnedSession;
 use crate::accounts::NoAccount;
 use crate::changes::TurnSnapshots;
@@ -194,7 +194,7 @@ impl Keeper {
         };
         let text = self.text_of(run.message).await?;
         let Reminder { preamble, story } = self.remind(&*agent, run, &text, &mut launch).await?;
-        let handover = Handover::Waiting { preamble, credential: self.let_call_back(&mut launch, run.by) };
+        self.let_call_back(&mut launch);
         let preface = self.launched(&*agent, &launch).into_iter().chain(story).collect();
         let is_tracked = self.untracked.as_ref() != Some(&self.scope.directory);
         let fork = self.origin.filter(|_| launch.fork).map_or(Fork::Clean, Fork::Unchecked);
@@ -202,6 +202,7 @@ impl Keeper {
             snapshots: is_tracked.then(|| self.snapshots(of, run.fence)),
             command: self.awaited_command(&*agent, &text),
         };
+        let handover = Handover::Waiting { preamble, words: Some(text) };
         let runner = Runner::attempt(self.engine.runner_ports(), agent, launch, options);
         Ok(RunningAttempt::new(runner, preface, handover, fork))
     }
@@ -270,8 +271,10 @@ impl Keeper {
         let Some(attempt) = self.outside.attempt_mut().filter(|attempt| !attempt.has_handed()) else {
             return Ok(());
         };
-        call_back::is_good(attempt.take_credential()).await;
-        let words = self.text_of(message).await?;
+        let words = match attempt.take_kept_words() {
+            Some(words) => words,
+            None => self.text_of(message).await?,
+        };
         if let Some(attempt) = self.outside.attempt_mut() {
             attempt.hand(message, words);
         }

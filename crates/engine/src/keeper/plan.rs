@@ -97,6 +97,16 @@ impl StepInput {
 }
 
 impl Plan {
+    /// The attempt that starts when this is so, and whose message it is for.
+    pub(super) fn started_attempt(&self) -> Option<(Fence, PersonId)> {
+        let (_, by) = self.starts?;
+        let fence = self.facts.iter().rev().filter_map(rule).find_map(|fact| match fact {
+            Fact::AttemptStarted { fence, .. } => Some(*fence),
+            _ => None,
+        });
+        Some((fence?, by))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.facts.is_empty() && self.drained.is_empty()
     }
@@ -168,6 +178,7 @@ impl Keeper {
             rules: plan.rules.clone(),
             own_acts: plan.own_acts.clone(),
             words_bytes_max: self.words_bytes_max(),
+            token: None,
         })
     }
 

@@ -6,6 +6,7 @@ mod accounts;
 mod approvals;
 mod audit;
 mod chores;
+mod commits;
 mod credentials;
 mod crowd;
 mod disk;

@@ -44,6 +44,8 @@ pub(crate) struct Notes {
     pub(crate) steered: Mutex<Vec<String>>,
     pub(crate) answers: Mutex<Vec<(String, QuestionAnswer)>>,
     pub(crate) released: Mutex<Vec<SessionId>>,
+    /// The sessions whose attempt was announced, and how many had been started by then.
+    pub(crate) expected: Mutex<Vec<(SessionId, usize)>>,
     pub(crate) closed: AtomicUsize,
 }
 
@@ -82,6 +84,11 @@ impl Agent for Puppet {
 
     fn end_leftovers(&self, _: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {
         Box::pin(ready(Ok(EndedLeftovers { killed: 0 })))
+    }
+
+    fn expect(&self, session: SessionId) {
+        let started = self.notes.launches.lock().unwrap().len();
+        self.notes.expected.lock().unwrap().push((session, started));
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {

@@ -161,6 +161,7 @@ pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
         rules: vec![],
         own_acts: vec![],
         words_bytes_max: None,
+        token: None,
     }
 }
 

@@ -256,6 +256,7 @@ macro_rules! conformance {
             a_credential_that_was_not_used_for_too_long_lets_nobody_in,
             a_machines_credential_replaces_the_one_before,
             a_turns_credential_is_good_while_its_turn_is_under_way,
+            a_turns_credential_is_written_with_its_attempt_or_not_at_all,
             a_message_with_a_credential_that_is_no_longer_good_is_refused,
             a_rotated_secret_counts_for_a_moment_longer,
             a_revoked_credential_is_gone_at_once,

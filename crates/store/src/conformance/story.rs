@@ -499,6 +499,7 @@ pub(super) async fn append_to(store: &dyn Store, session: SessionId) -> Append {
         rules: vec![],
         own_acts: vec![],
         words_bytes_max: None,
+        token: None,
     }
 }
 

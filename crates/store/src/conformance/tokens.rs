@@ -3,7 +3,9 @@
 use super::Fixture;
 use super::story::*;
 use crate::*;
-use kernel::{Grant, Grantee, Moment, OrgId, PersonId, Principal, Right, Rights, Role, To, TokenId, Turn};
+use kernel::{
+    Grant, Grantee, Moment, Number, OrgId, PersonId, Principal, Right, Rights, Role, To, TokenId, Turn,
+};
 
 /// Long before anything expires that does.
 const EARLY: Moment = Moment(10);
@@ -171,6 +173,31 @@ pub async fn a_turns_credential_is_good_while_its_turn_is_under_way<F: Fixture>(
     assert_eq!(good(store, 1..=3, EARLY).await, NONE, "the next turn is another one");
     assert_eq!(store.principal(tok(3), EARLY).await.unwrap(), None);
     assert!(store.tokens(me().org, me().person).await.unwrap().is_empty());
+}
+
+pub async fn a_turns_credential_is_written_with_its_attempt_or_not_at_all<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    let bound = |n, turn| {
+        let row = TokenRow { bound: Some((ses(1), Turn(turn))), ..token(n, &me(), Purpose::Turn) };
+        Some(row)
+    };
+    let starts = with(append_to(store, ses(1)).await, vec![started(1, 1), attempt(1)]);
+    let moved = Append { after: Number(77), token: bound(1, 1), ..starts.clone() };
+    assert!(matches!(store.append(moved).await.unwrap(), Appending::Moved { .. }));
+    written(store, Append { token: bound(2, 1), ..starts }).await;
+    assert_eq!(good(store, 1..=2, EARLY).await, [2], "what was refused is not there");
+    let by = Principal { credential: Some(tok(2)), bound: Some((ses(1), Turn(1))), ..me() };
+    let says = async |n| send(store, &by, To::Session(ses(1)), line(n)).await;
+    assert!(matches!(says(3).await, WriteOutcome::Done(_)), "whoever writes knows it, too");
+    let again = with(append_to(store, ses(1)).await, vec![queued(3)]);
+    written(store, Append { token: bound(4, 1), ..again }).await;
+    assert_eq!(good(store, 1..=4, EARLY).await, [4], "a later attempt's is in its place");
+    let refused = says(5).await;
+    assert!(matches!(refused, WriteOutcome::Refused(Rejection::Unauthenticated)), "for whoever writes, too");
+    let on = on.reopen().await;
+    assert_eq!(good(on.store(), 1..=4, EARLY).await, [4]);
 }
 
 /// A credential is looked at in the transaction that takes a message, whatever was true when somebody came in with it.

@@ -52,6 +52,9 @@ impl Contents {
         let session = append.session;
         self.own_acts(&append);
         self.add_rules(&append)?;
+        if let Some(token) = append.token {
+            change::add_token(self, token)?;
+        }
         let place = (!append.facts.is_empty()).then(|| self.next_place());
         let Some(kept) = self.sessions.get_mut(&session) else { return Ok(append.after) };
         kept.term = append.term;

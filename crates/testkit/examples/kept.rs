@@ -2,13 +2,14 @@
 //!
 //! One stub model answers both, in turns, so that whatever else the machine does meets both. The bare one is the agent's own program,
 //! started as its driver starts it and kept, with nothing in between: from the message on its input to the end of the turn on its
-//! output. Ours is from the request to the final receipt. Prints one JSON object.
+//! output. Ours is from the request to the final receipt, over a connection that is kept as the pipes are. Prints one JSON object.
 
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use homing_testkit::{AgentFixture, RealAgent, Setup};
+use homing_testkit::{AgentFixture, Http, RealAgent, Setup};
 use serde_json::{Value, json};
 
 /// Turns before anything counts: they start the processes.
@@ -34,6 +35,7 @@ fn main() {
         "conversation": "api:bench/kept",
         "if_new": { "agent": agent.name(), "directory": stage.another_directory("ours") },
     });
+    let mut client = Client::connect(&homing.http());
     let mut bare = Bare::start(&stage);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for number in 0..WARM + count {
@@ -42,11 +44,11 @@ fn main() {
         bare.turn(&words);
         let without = began.elapsed();
         let began = Instant::now();
-        let receipt = homing.http().send(&to, &words);
-        let receipt = homing.http().until_final_within(receipt["id"].as_str().expect("an id"), TURN_WAIT);
+        let receipt = client.turn(&to, &words);
+        let through_us = began.elapsed();
         assert_eq!(receipt["state"], "answered", "{receipt}");
         if number >= WARM {
-            ours.push(began.elapsed());
+            ours.push(through_us);
             theirs.push(without);
         }
     }
@@ -67,6 +69,55 @@ fn configuration(stage: &AgentFixture) -> String {
         stage.home(),
         env.join("\n"),
     )
+}
+
+/// A client that keeps its connection.
+struct Client {
+    http: Http,
+    line: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn connect(http: &Http) -> Self {
+        let line = TcpStream::connect(&http.host).expect("the server is there");
+        line.set_nodelay(true).expect("a socket");
+        line.set_read_timeout(Some(TURN_WAIT)).expect("a socket");
+        Self { http: http.clone(), line: BufReader::new(line) }
+    }
+
+    /// Says something, and answers the receipt once it is final.
+    fn turn(&mut self, to: &Value, words: &str) -> Value {
+        let began = Instant::now();
+        let mut receipt =
+            self.ask("POST", "/api/v1/messages", &json!({ "to": to, "text": words }).to_string());
+        while ["waiting", "running"].contains(&receipt["state"].as_str().expect("a state")) {
+            assert!(began.elapsed() < TURN_WAIT, "not final in time: {receipt}");
+            let path = format!("/api/v1/messages/{}?wait=10", receipt["id"].as_str().expect("an id"));
+            receipt = self.ask("GET", &path, "");
+        }
+        receipt
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Value {
+        let Http { host, token } = &self.http;
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
+        let kind = format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        self.line.get_mut().write_all([head, kind, body.to_owned()].concat().as_bytes()).expect("it listens");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.line.read_line(&mut line).expect("it answers");
+            let (name, value) = line.trim_end().split_once(':').unwrap_or((line.trim_end(), ""));
+            match name.to_ascii_lowercase().as_str() {
+                "" => break,
+                "content-length" => length = value.trim().parse().expect("a length"),
+                _ => {}
+            }
+        }
+        let mut answer = vec![0; length];
+        self.line.read_exact(&mut answer).expect("the whole answer");
+        serde_json::from_slice(&answer).expect("the server speaks JSON")
+    }
 }
 
 /// The agent's own program, kept.
@@ -93,6 +144,9 @@ impl Bare {
                 "--include-partial-messages",
                 "--permission-prompt-tool",
                 "stdio",
+                "--disallowedTools=CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree",
+                "--session-id",
+                "5f0c3a52-6f0e-4b6e-9d58-0c7a52d1c7be",
             ],
         };
         let directory = stage.another_directory("bare");
@@ -108,7 +162,9 @@ impl Bare {
             bare.tell(&json!({ "id": 1, "method": "initialize", "params": { "clientInfo": { "name": "bench", "title": "bench", "version": "1" } } }));
             bare.until(|line| line["id"] == 1);
             bare.tell(&json!({ "method": "initialized" }));
-            bare.tell(&json!({ "id": 2, "method": "thread/start", "params": { "cwd": directory } }));
+            let params =
+                json!({ "cwd": directory, "approvalPolicy": "on-request", "sandbox": "workspace-write" });
+            bare.tell(&json!({ "id": 2, "method": "thread/start", "params": params }));
             let started = bare.until(|line| line["id"] == 2);
             bare.thread = started["result"]["thread"]["id"].as_str().expect("a thread has an id").to_owned();
         }
@@ -128,7 +184,8 @@ impl Bare {
     }
 
     fn tell(&mut self, line: &Value) {
-        writeln!(self.input, "{line}").expect("the agent reads");
+        // In one write, as a driver would.
+        self.input.write_all(format!("{line}\n").as_bytes()).expect("the agent reads");
     }
 
     fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {

@@ -54,6 +54,12 @@ pub trait Candidate: Sync {
     /// The words under which this weather comes over a turn that wishes this. Arranges what has to be arranged
     /// outside, until `calm`.
     fn storm(&self, weather: Weather, wishes: &[Wish<'_>]) -> Result<String, Cannot>;
+    /// True if the agent makes nothing of this weather that could be seen: it goes on by itself, or takes half an answer for a
+    /// whole one.
+    fn hides(&self, weather: Weather) -> bool {
+        let _ = weather;
+        false
+    }
     /// Ends every weather.
     fn calm(&self) {}
     /// Makes the agent lose a conversation behind our back. No process of it runs then.
@@ -148,7 +154,8 @@ macro_rules! conformance {
             the_chosen_model_is_used_or_none,
             failures_keep_their_kinds, told_starts_fail_before_ready, bad_weather_is_never_the_end,
             a_conversation_that_another_process_has_is_not_gone,
-            a_question_waits_for_its_answer, a_question_is_answered_yes_and_no, a_stop_withdraws_a_question,
+            a_question_waits_for_its_answer, a_question_is_answered_yes_and_no,
+            a_file_is_written_only_after_a_yes, a_stop_withdraws_a_question,
             a_choice_is_made_of_what_is_offered, words_are_asked_for_and_given,
             stop_mid_turn_leaves_nothing, stop_before_the_message_leaves_nothing, stop_twice_is_fine,
             stop_after_the_end_is_fine, a_crash_is_a_death, a_hanging_agent_can_be_stopped,

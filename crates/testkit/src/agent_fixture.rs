@@ -15,6 +15,8 @@ use crate::StubModel;
 const KEY: &str = "sk-stub";
 /// The model every agent is told to use.
 const MODEL: &str = "stub-1";
+/// The model of codex-acp, whose answers begin with a warning where it does not know the model's name.
+const CODEX_ACP_MODEL: &str = "gpt-5.5";
 /// The file in the cache of tools that says where the agents are.
 const AGENTS_FILE: &str = "agents.env";
 
@@ -33,10 +35,18 @@ pub enum RealAgent {
 }
 
 impl RealAgent {
-    /// Those that are told every story.
-    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::OpenCode, Self::ClaudeAgentAcp, Self::Goose];
-    /// Those that are told only the stories of the whole product that they are named in.
-    pub const JOINED: [Self; 4] = [Self::Gemini, Self::Qwen, Self::Kimi, Self::CodexAcp];
+    /// All of them, each of which is told every story.
+    pub const ALL: [Self; 9] = [
+        Self::Claude,
+        Self::Codex,
+        Self::OpenCode,
+        Self::ClaudeAgentAcp,
+        Self::Goose,
+        Self::Gemini,
+        Self::Qwen,
+        Self::Kimi,
+        Self::CodexAcp,
+    ];
 
     /// Its title, for people.
     pub fn name(self) -> &'static str {
@@ -51,6 +61,11 @@ impl RealAgent {
             Self::Kimi => "kimi",
             Self::CodexAcp => "codex-acp",
         }
+    }
+
+    /// True if it loses its own conversations, so that we tell it again what was said.
+    pub fn forgets(self) -> bool {
+        self == Self::Gemini
     }
 
     /// Where it is: as its variable says, or as the cache of tools says. Panics where neither does.
@@ -206,7 +221,9 @@ impl AgentFixture {
     /// conversations are files of lines.
     #[track_caller]
     pub fn tear(&self, native: &str, bytes: u64) {
-        for path in self.files_of(native) {
+        // Beside the lines of a conversation Kimi has files about it, which are written whole.
+        let files = self.files_of(native).into_iter();
+        for path in files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")) {
             let file = fs::OpenOptions::new().write(true).open(&path).expect("it can be written");
             let length = file.metadata().expect("it is there").len();
             file.set_len(length.saturating_sub(bytes)).expect("it can be cut");
@@ -221,12 +238,18 @@ impl AgentFixture {
             RealAgent::Codex | RealAgent::CodexAcp => (".codex/sessions", "rollout-", file.as_str()),
             RealAgent::Gemini => (".gemini/tmp", "session-", ".jsonl"),
             RealAgent::Qwen => (".qwen/projects", native, file.as_str()),
-            RealAgent::Kimi => (".kimi-code", native, ""),
+            RealAgent::Kimi => (".kimi-code/sessions", "", ""),
             RealAgent::OpenCode => (".local/share/opencode", "opencode.db", ""),
             RealAgent::Goose => (".local/share/goose/sessions", "sessions.db", ""),
         };
         let mut found = Vec::new();
         walk(&self.home().join(below), &mut |path| {
+            // Kimi has a directory for each.
+            let is_of_another =
+                self.agent == RealAgent::Kimi && !path.iter().any(|part| part.to_str() == Some(native));
+            if is_of_another {
+                return;
+            }
             let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
             if name.starts_with(beginning) && name.ends_with(end) {
                 found.push(path.to_path_buf());
@@ -237,8 +260,11 @@ impl AgentFixture {
 
     fn write_settings(&self) {
         match self.agent {
-            RealAgent::Codex | RealAgent::CodexAcp => {
-                self.write(".codex/config.toml", &codex_settings(&self.model.url_v1()));
+            RealAgent::Codex => {
+                self.write(".codex/config.toml", &codex_settings(MODEL, &self.model.url_v1()));
+            }
+            RealAgent::CodexAcp => {
+                self.write(".codex/config.toml", &codex_settings(CODEX_ACP_MODEL, &self.model.url_v1()));
             }
             RealAgent::Gemini => self.write(".gemini/settings.json", GEMINI_SETTINGS),
             RealAgent::Qwen => self.write(".qwen/settings.json", QWEN_SETTINGS),
@@ -265,9 +291,9 @@ impl AgentFixture {
     }
 }
 
-fn codex_settings(url_v1: &str) -> String {
+fn codex_settings(model: &str, url_v1: &str) -> String {
     format!(
-        r#"model = "{MODEL}"
+        r#"model = "{model}"
 model_provider = "stub"
 check_for_update_on_startup = false
 
@@ -300,7 +326,8 @@ const GEMINI_SETTINGS: &str = r#"{
 
 const QWEN_SETTINGS: &str = r#"{
   "security": {"auth": {"selectedType": "openai"}},
-  "privacy": {"usageStatisticsEnabled": false}
+  "privacy": {"usageStatisticsEnabled": false},
+  "model": {"generationConfig": {"maxRetries": 1, "retryInitialDelayMs": 200, "retryMaxDelayMs": 500}}
 }"#;
 
 fn kimi_settings(url_v1: &str) -> String {
@@ -316,6 +343,9 @@ api_key = "{KEY}"
 provider = "stub"
 model = "{MODEL}"
 max_context_size = 200000
+
+[loop_control]
+max_attempts_per_step = 2
 "#
     )
 }
@@ -380,7 +410,7 @@ mod tests {
 
     #[test]
     fn every_agent_is_told_of_the_stub() {
-        for agent in RealAgent::ALL.into_iter().chain(RealAgent::JOINED) {
+        for agent in RealAgent::ALL {
             let stage = AgentFixture::new(agent);
             let mut told = format!("{:?}", stage.env());
             walk(&stage.home(), &mut |path| told += &fs::read_to_string(path).unwrap());

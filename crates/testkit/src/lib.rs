@@ -9,6 +9,7 @@
 
 mod agent_fixture;
 mod agent_log;
+mod agents_table;
 mod browser;
 mod certificate;
 mod chat;
@@ -24,6 +25,7 @@ mod terminal;
 
 pub use agent_fixture::{AgentFixture, RealAgent};
 pub use agent_log::{AgentLogLine, agent_log};
+pub use agents_table::{AgentsTable, row_of};
 pub use browser::{Browser, Page};
 pub use certificate::{Authority, Signed};
 pub use chat::{ChatAnswer, ChatBehaviour, ChatService, Post};

@@ -2,7 +2,7 @@
 
 use kernel::{Failure, Native};
 
-use super::talk::{Ended, turn, turn_of, wait};
+use super::talk::{Ended, goes_on_elsewhere, turn, turn_of, wait};
 use super::{Candidate, Cannot, StoryResult, Wish};
 use crate::AgentEvent;
 
@@ -18,6 +18,10 @@ pub async fn a_resumed_conversation_remembers(on: &dyn Candidate) -> StoryResult
     assert_eq!(second.recall(on).await?, ["apple", "pear"]);
     second.release(on).await;
     let third = Ended { turn: 3, ..second };
+    if let Err(why) = goes_on_elsewhere(on) {
+        third.assert_still_known(on, "apple").await?;
+        return Err(why);
+    }
     assert_eq!(third.recall(on).await?, ["apple", "pear"]);
     Ok(())
 }
@@ -57,6 +61,7 @@ pub async fn a_kept_process_answers_like_a_new_one(on: &dyn Candidate) -> StoryR
     if !on.agent().setup().is_kept {
         return Err(Cannot::because("no process is kept"));
     }
+    goes_on_elsewhere(on)?;
     let first = kept(on).await?;
     let warm = first.and_then(on, &[Wish::Words(3)]).await?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
@@ -167,6 +172,7 @@ pub async fn a_conversation_that_was_deleted_is_gone(on: &dyn Candidate) -> Stor
 
 /// The agent may just look in the wrong place.
 pub async fn an_unknown_conversation_of_another_place_is_not_gone(on: &dyn Candidate) -> StoryResult {
+    goes_on_elsewhere(on)?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let here = &first.native.as_ref().expect("it has an id").place;
     if here.is_empty() {
@@ -181,6 +187,7 @@ pub async fn an_unknown_conversation_of_another_place_is_not_gone(on: &dyn Candi
 
 /// It goes on, or says that it cannot; it is never taken for gone, and nothing new takes its place.
 pub async fn a_torn_record_is_not_gone(on: &dyn Candidate) -> StoryResult {
+    goes_on_elsewhere(on)?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     let second = first.and_then(on, &[Wish::Keep("pear")]).await?;
     wait(on, on.agent().close()).await;

@@ -44,6 +44,28 @@ pub async fn a_question_is_answered_yes_and_no(on: &dyn Candidate) -> StoryResul
     Ok(())
 }
 
+/// Nothing is there before somebody has said yes, and nothing after a no. By the tool that it has for files: what an agent asks
+/// about before a command says nothing of what it does with files.
+pub async fn a_file_is_written_only_after_a_yes(on: &dyn Candidate) -> StoryResult {
+    let mut talk = asking(on, &[Wish::Write]).await?;
+    let question = talk.asked().await;
+    talk.answer(&question, QuestionAnswer::Deny { reason: "not now".to_owned() }).await;
+    let no = talk.hear_out().await;
+    no.assert_finished();
+    assert!(!on.dialect().was_done(&no.text), "{:#?}", no.said);
+
+    let mut talk = no.go_on(on).await;
+    talk.be_ready().await;
+    talk.hand(&[Wish::Write]).await?;
+    let question = talk.asked().await;
+    assert!(!on.dialect().was_done(&talk.text), "it acted before it was allowed: {:#?}", talk.events);
+    talk.answer(&question, QuestionAnswer::Allow).await;
+    let yes = talk.hear_out().await;
+    yes.assert_finished();
+    assert!(on.dialect().was_done(&yes.text), "{:#?}", yes.said);
+    Ok(())
+}
+
 /// Nobody answers; the turn is stopped, nothing was done, and the conversation is there.
 pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> StoryResult {
     let first = turn(on, &[Wish::Keep("apple")]).await?;
@@ -56,9 +78,7 @@ pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> StoryResult {
     talk.asked().await;
     let stopped = talk.stop(LONG_GRACE_MS).await;
     assert!(!on.dialect().was_done(&stopped.text), "{:#?}", stopped.said);
-    let recalled = stopped.recall(on).await?;
-    assert_eq!(recalled.first().map(String::as_str), Some("apple"), "{recalled:?}");
-    Ok(())
+    stopped.assert_still_known(on, "apple").await
 }
 
 /// An option, words in place of one, and a no.

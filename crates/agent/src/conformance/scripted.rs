@@ -32,6 +32,9 @@ impl ScriptedDialect {
 
 impl Dialect for ScriptedDialect {
     fn phrase(&self, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
+        if wishes.contains(&Wish::Write) {
+            return Err(Cannot::because("it has no tool that writes files"));
+        }
         Ok(wishes.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
@@ -77,6 +80,7 @@ fn line(wish: &Wish<'_>) -> String {
         Wish::Dawdle => format!("!sleep {DAWDLE_MS}"),
         Wish::Linger => format!("!sleep {LINGER_MS}"),
         Wish::Ask => "!ask Shell".to_owned(),
+        Wish::Write => unreachable!("it is not granted"),
         Wish::Choose => "!choose Paint | red | blue".to_owned(),
         Wish::AskWords => "!askwords Paint".to_owned(),
         Wish::Directory => "!pwd".to_owned(),

@@ -262,6 +262,19 @@ impl Ended {
         Ok(on.dialect().recalled(&ended.text))
     }
 
+    /// This word, which was the first to be kept, is known in a new process. An agent that is known to forget says Gone there, so
+    /// that somebody tells it again: it never goes on as if nothing had been said.
+    pub(super) async fn assert_still_known(&self, on: &dyn Candidate, word: &str) -> Result<(), Cannot> {
+        if on.agent().abilities().forgets {
+            let again = self.and_then(on, &[Wish::Recall]).await?;
+            assert_eq!(again.failure(), Some(Failure::Gone), "{:?}", again.last);
+            return Ok(());
+        }
+        let recalled = self.recall(on).await?;
+        assert_eq!(recalled.first().map(String::as_str), Some(word), "{recalled:?}");
+        Ok(())
+    }
+
     /// Ends the process that is kept for this session, if one is, and looks that it is gone.
     pub(super) async fn release(&self, on: &dyn Candidate) {
         wait(on, on.agent().release(self.session)).await;
@@ -283,6 +296,14 @@ pub(super) async fn turn_of(
     // Before anything is started: a wish that is not granted should leave nothing running.
     let text = on.dialect().phrase(wishes)?;
     Ok(Talk::begin(on, native).await.whole_text(text).await)
+}
+
+/// Stories of which nothing is to be seen where no other process ever goes on with a conversation.
+pub(super) fn goes_on_elsewhere(on: &dyn Candidate) -> Result<(), Cannot> {
+    match on.agent().abilities().forgets {
+        true => Err(Cannot::because("a new process begins anew and is told again what was said")),
+        false => Ok(()),
+    }
 }
 
 impl dyn Candidate + '_ {

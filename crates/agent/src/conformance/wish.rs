@@ -21,6 +21,8 @@ pub enum Wish<'a> {
     Linger,
     /// Use a tool about which it asks first.
     Ask,
+    /// Write a file below its directory, with the tool that it has for that.
+    Write,
     /// Ask which of `red` and `blue` it is to be, and say what was answered.
     Choose,
     /// Ask for words, and say them.

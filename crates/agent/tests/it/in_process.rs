@@ -176,6 +176,7 @@ const INAPPLICABLE: &[(&str, &str)] = &[
     ("a_kept_process_answers_like_a_new_one", "no process is kept"),
     ("an_unknown_conversation_of_another_place_is_not_gone", "its ids hold everywhere"),
     ("a_torn_record_is_not_gone", "it writes nothing down"),
+    ("a_file_is_written_only_after_a_yes", "it has no tool that writes files"),
     ("what_a_turn_leaves_running_is_gone_with_it", "it has no processes"),
     ("what_a_turn_started_is_gone_after_a_stop", "it has no processes"),
     ("what_a_turn_started_is_gone_after_a_kill", "it has no processes"),

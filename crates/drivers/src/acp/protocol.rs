@@ -54,6 +54,8 @@ pub(super) struct AcpProtocol {
     session: String,
     /// Its questions, by our key: its own id, and the options it gave.
     questions: BTreeMap<String, OpenQuestion>,
+    /// Something was not allowed in this turn.
+    has_denied: bool,
 }
 
 #[derive(Debug)]
@@ -109,6 +111,7 @@ impl AcpProtocol {
             can: Value::Null,
             session: String::new(),
             questions: BTreeMap::new(),
+            has_denied: false,
         }
     }
 
@@ -376,15 +379,29 @@ impl AcpProtocol {
         if let Some((meaning, words)) = failure.filter(|_| reason == "end_turn") {
             return self.fail(self.trouble(meaning, &words), out);
         }
+        if reason == "end_turn"
+            && self.behaviour.ends_with_words
+            && !self.story.has_spoken
+            && !self.has_denied
+        {
+            let trouble =
+                "the agent ended the turn without a word, which is all it says when its model fails";
+            return self.fail(Trouble::transient(trouble), out);
+        }
         match reason {
+            // A no ends the turns of some.
+            "cancelled" if self.has_denied => self.finish(result, reason, out),
             "cancelled" => self.fail(Trouble::transient("the agent cancelled the turn by itself"), out),
             "" => self.fail(Trouble::transient("the agent ended the turn without saying why"), out),
-            reason => {
-                self.story.spent(&result["usage"], out);
-                let reason = bounded(reason, REASON_BYTES_MAX);
-                out.event(AgentEvent::Finished { native: Some(self.native()), reason });
-            }
+            reason => self.finish(result, reason, out),
         }
+    }
+
+    fn finish(&mut self, result: &Value, reason: &str, out: &mut ProtocolOutput) {
+        let usage = [&result["usage"], &result["_meta"]["quota"]["token_count"]];
+        self.story.spent(usage.into_iter().find(|it| it.is_object()).unwrap_or(&Value::Null), out);
+        let reason = bounded(reason, REASON_BYTES_MAX);
+        out.event(AgentEvent::Finished { native: Some(self.native()), reason });
     }
 
     fn went_wrong(&mut self, ask: RequestPurpose, wrong: RpcError, out: &mut ProtocolOutput) {
@@ -478,6 +495,9 @@ impl AcpProtocol {
     fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut ProtocolOutput) {
         if method != "session/request_permission" {
             wire::refuse(out, &id, method);
+            if self.behaviour.own_requests.iter().any(|it| it == method) {
+                return;
+            }
             return out.event(other(&json!({ "id": id, "method": method, "params": params })));
         }
         let is_ours = params["sessionId"].as_str() == Some(&self.session);
@@ -573,6 +593,7 @@ impl AgentProtocol for AcpProtocol {
             return;
         }
         self.stage = ConnectionStage::Turn { is_stopping: false };
+        self.has_denied = false;
         self.story.begin_turn();
         let words = json!([{ "type": "text", "text": message.text }]);
         let params = json!({ "sessionId": self.session, "prompt": words });
@@ -581,6 +602,7 @@ impl AgentProtocol for AcpProtocol {
 
     fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {
         let Some(question) = self.questions.remove(question) else { return };
+        self.has_denied |= *answer != QuestionAnswer::Allow;
         let kinds: &[&str] = match answer {
             QuestionAnswer::Allow => &["allow_once"],
             _ if self.behaviour.goes_on_when_cancelled => &["reject_once"],

@@ -56,6 +56,10 @@ pub struct Quirks {
     pub goes_on_when_cancelled: Option<bool>,
     /// The mode in which it asks. Where it has modes it is put into this one, and is refused where it does not say so.
     pub asking_mode: Option<String>,
+    /// True if each of its turns ends with words, unless something was not allowed: one that ends without any has failed.
+    pub ends_with_words: Option<bool>,
+    /// Requests of its own, beyond the protocol, that are declined without a word to anybody.
+    pub own_requests: Option<Vec<String>>,
     /// The modes in which it never asks. Only where the configuration lets it.
     pub bypass_modes: Option<Vec<String>>,
     /// Where a tool's name stands in a `tool_call`.
@@ -238,6 +242,8 @@ pub(crate) struct Behaviour {
     pub(crate) cancelled_as: Vec<String>,
     pub(crate) goes_on_when_cancelled: bool,
     pub(crate) asking_mode: String,
+    pub(crate) ends_with_words: bool,
+    pub(crate) own_requests: Vec<String>,
     pub(crate) bypass_modes: Vec<String>,
     pub(crate) tool_name: String,
     pub(crate) usage: UsageFigures,
@@ -272,6 +278,8 @@ impl Behaviour {
             cancelled_as: first!(cancelled_as),
             goes_on_when_cancelled: first!(goes_on_when_cancelled),
             asking_mode: first!(asking_mode),
+            ends_with_words: first!(ends_with_words),
+            own_requests: first!(own_requests),
             bypass_modes: first!(bypass_modes),
             tool_name: first!(tool_name),
             usage: first!(usage),
@@ -379,7 +387,15 @@ mod tests {
             ("gemini", ErrorPhase::Prompt, 429, "slow down", Value::Null, Transient),
             ("kimi", ErrorPhase::Prompt, -32600, "busy", json!({"code": "turn.agent_busy"}), Busy),
             ("kimi", ErrorPhase::Open, -32602, "Unknown sessionId: x", Value::Null, Unknown),
-            ("qwen", ErrorPhase::Prompt, -32603, "401 wrong key", Value::Null, Auth),
+            ("qwen", ErrorPhase::Prompt, -32603, "Internal error", json!({"details": "401 wrong key"}), Auth),
+            (
+                "codex-acp",
+                ErrorPhase::Open,
+                -32603,
+                "Internal error: thread not found: x",
+                Value::Null,
+                Unknown,
+            ),
             ("goose", ErrorPhase::Prompt, -32603, "Internal error", json!("Missing provider"), Auth),
             (
                 "goose",
@@ -390,7 +406,14 @@ mod tests {
                 Auth,
             ),
             ("gemini", ErrorPhase::Open, -32000, "Gemini API key is missing", Value::Null, Auth),
-            ("qwen", ErrorPhase::Prompt, -32603, "room 401 is closed", Value::Null, Transient),
+            (
+                "qwen",
+                ErrorPhase::Prompt,
+                -32603,
+                "Internal error",
+                json!({"details": "room 401 is closed"}),
+                Transient,
+            ),
             (
                 "opencode",
                 ErrorPhase::Open,

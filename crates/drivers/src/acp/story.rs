@@ -52,6 +52,8 @@ pub(super) struct TurnStory {
     sums: (u64, u64, u64),
     /// The meaning of the last piece of text, if it is one that means a failure.
     failing: Option<(Meaning, String)>,
+    /// It has said something in this turn since it last used a tool.
+    pub(super) has_spoken: bool,
 }
 
 /// A tool that is used.
@@ -89,6 +91,7 @@ impl TurnStory {
             cost_micros: None,
             sums: (0, 0, 0),
             failing: None,
+            has_spoken: false,
         }
     }
 
@@ -109,6 +112,7 @@ impl TurnStory {
     pub(super) fn begin_turn(&mut self) {
         self.tools.clear();
         self.failing = None;
+        self.has_spoken = false;
     }
 
     /// An update. While no turn runs, nothing of it is part of an answer.
@@ -163,7 +167,11 @@ impl TurnStory {
     fn tell(&mut self, update: &Value, out: &mut ProtocolOutput) {
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => match update["content"]["text"].as_str() {
-                Some(text) => self.text(text, out),
+                Some(text) => {
+                    self.text(text, out);
+                    // Some say with the last piece of an answer what that answer cost.
+                    self.spent(&update["_meta"]["usage"], out);
+                }
                 None => out.event(other(update)),
             },
             "agent_thought_chunk" => match update["content"]["text"].as_str() {
@@ -185,6 +193,7 @@ impl TurnStory {
             out.event(AgentEvent::Text { text: piece.to_owned() });
         }
         if !text.trim().is_empty() {
+            self.has_spoken = true;
             let meaning = self.behaviour.failure(text);
             self.failing = meaning.map(|meaning| (meaning, bounded(text.trim(), DETAIL_BYTES_MAX)));
         }
@@ -223,6 +232,7 @@ impl TurnStory {
             return out.event(other(update));
         }
         self.failing = None;
+        self.has_spoken = false;
         let name = self.name_of(update);
         let tool = self.tools.entry(call.to_owned()).or_default();
         if tool.stage == ToolStage::Done {
@@ -233,6 +243,9 @@ impl TurnStory {
         let is_over = matches!(status, "completed" | "failed");
         if !tool.input.is_empty() || is_over || status == "in_progress" {
             tool.say_call(call, out);
+        }
+        if let Some(more) = update.pointer("/_meta/terminal_output_delta/data").and_then(Value::as_str) {
+            tool.say_more(call, more, out);
         }
         let output = output_of(update);
         if is_over {
@@ -267,6 +280,9 @@ impl TurnStory {
     pub(super) fn spent(&mut self, usage: &Value, out: &mut ProtocolOutput) {
         let number = |key: &str| usage[key].as_u64().unwrap_or(0);
         let (mut input, mut output) = (number("inputTokens"), number("outputTokens"));
+        if input == 0 && output == 0 {
+            (input, output) = (number("input_tokens"), number("output_tokens"));
+        }
         let cached_read = number("cachedReadTokens");
         let (cached, thought) =
             (cached_read.saturating_add(number("cachedWriteTokens")), number("thoughtTokens"));
@@ -386,6 +402,13 @@ impl Tool {
         let fresh = output.strip_prefix(&self.output).unwrap_or(output).to_owned();
         self.output = output.to_owned();
         out.event(AgentEvent::ToolProgress { call: call.to_owned(), output: fresh });
+    }
+
+    /// The output of a terminal since the last time.
+    fn say_more(&mut self, call: &str, more: &str, out: &mut ProtocolOutput) {
+        self.output = bounded(&format!("{}{more}", self.output), DETAIL_BYTES_MAX);
+        let output = bounded(more, DETAIL_BYTES_MAX);
+        out.event(AgentEvent::ToolProgress { call: call.to_owned(), output });
     }
 
     fn say_result(&mut self, call: &str, output: Option<String>, failed: bool, out: &mut ProtocolOutput) {

@@ -83,11 +83,17 @@ pub(super) fn answer_side_call() -> ModelAnswer {
 /// The answer to a turn. `before` says how often this very request was answered with a fault before.
 pub(super) fn answer(talk: &ChatRequest, before: u32) -> ModelAnswer {
     if let Some(ChatMessage::Tool(result)) = talk.said.last() {
-        let first = result.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let first = result.lines().find(|line| !line.trim().is_empty() && !is_tag(line)).unwrap_or("nothing");
         return ModelAnswer::text(format!("TOOL SAID: {}", first.trim()));
     }
     let line = last_line(talk);
     directive(talk, line, before).unwrap_or_else(|| ModelAnswer::text(echo(talk, line)))
+}
+
+/// True if the line is nothing but what an agent wraps around a result.
+fn is_tag(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with('<') && line.ends_with('>') && line.matches('<').count() == 1
 }
 
 /// The line that decides about the answer.
@@ -343,6 +349,8 @@ mod tests {
         let mut talk = said(&["TOOL:bash:true"]);
         talk.said.push(ChatMessage::Tool("\n done \nand more".into()));
         assert_eq!(answer(&talk, 0), ModelAnswer::text("TOOL SAID: done".into()));
+        talk.said.push(ChatMessage::Tool("<untrusted>\n<b>done</b>\n</untrusted>".into()));
+        assert_eq!(answer(&talk, 0), ModelAnswer::text("TOOL SAID: <b>done</b>".into()));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The protocol hears what real agents said (`testdata`), and what no agent should say.
 
+mod newcomers;
+
 use agent::{Progress, Usage};
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 

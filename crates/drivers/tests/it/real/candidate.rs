@@ -17,8 +17,9 @@ use crate::bench::{count_children, ground};
 
 /// More than any pipe or channel between an agent and us holds.
 const FLOOD_WORDS: u32 = 30_000;
-/// The longest that a story waits for one thing. Agents come up slowly on a busy machine.
-const PATIENCE_MS: u64 = 90_000;
+/// The longest that a story waits for one thing. Agents come up slowly on a busy machine, and Qwen tries seven times to reach a
+/// server that has too much to do.
+const PATIENCE_MS: u64 = 150_000;
 /// The time for which we watch a program that is known to stay although its input has ended. One that is known to go
 /// has as long as it takes.
 const STAY_WAIT: Duration = Duration::from_secs(20);
@@ -66,7 +67,7 @@ impl Real {
             RealAgent::Goose => (&["acp"], STAY_WAIT),
             RealAgent::Kimi => (&["acp"], patience),
             RealAgent::Gemini | RealAgent::Qwen => (&["--acp"], patience),
-            RealAgent::CodexAcp => (&[], patience),
+            RealAgent::CodexAcp => (&[], STAY_WAIT),
         };
         let mut program = tokio::process::Command::new(self.stage.program());
         program.args(arguments).env_clear().envs(self.stage.env()).env("HOME", self.stage.home());
@@ -88,7 +89,7 @@ impl Real {
     /// A command that runs wherever the agent lets it, sandboxes aside.
     fn command(&self, command: &str) -> String {
         match self.name() {
-            RealAgent::Codex => {
+            RealAgent::Codex | RealAgent::CodexAcp => {
                 let arguments = serde_json::json!({
                     "cmd": command,
                     "sandbox_permissions": "require_escalated",
@@ -140,6 +141,14 @@ impl Real {
             Wish::Ask => {
                 let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
                 self.command(&format!("echo yes > asked-{number}"))
+            }
+            Wish::Write if matches!(self.name(), RealAgent::Codex | RealAgent::CodexAcp) => {
+                return Err(Cannot::because("in its sandbox it writes below its directory without asking"));
+            }
+            Wish::Write => {
+                let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+                let file = self.stage.directory().join(format!("asked-{number}"));
+                format!("TOOL:write:{}:yes", file.display())
             }
             Wish::Directory => "TOOL:bash:pwd".to_owned(),
             Wish::Children(count) => self.command(&children(count, "echo started")),
@@ -217,6 +226,16 @@ impl Candidate for Real {
             Weather::Cut => format!("{text}\nDROP"),
             Weather::Garbled => format!("{text}\nMALFORMED"),
         })
+    }
+
+    fn hides(&self, weather: Weather) -> bool {
+        match self.name() {
+            // It asks its model for the rest.
+            RealAgent::Qwen => matches!(weather, Weather::Cut),
+            // It ends the turn with what came, and says nothing of the fault.
+            RealAgent::Kimi => matches!(weather, Weather::Cut | Weather::Garbled),
+            _ => false,
+        }
     }
 
     fn calm(&self) {

@@ -50,6 +50,10 @@ stories!(claude_agent_acp, ClaudeAgentAcp, super::acp);
 stories!(goose, Goose, super::acp);
 stories!(codex, Codex, super::codex);
 stories!(opencode, OpenCode, super::opencode);
+stories!(gemini, Gemini, super::acp);
+stories!(qwen, Qwen, super::acp);
+stories!(kimi, Kimi, super::acp);
+stories!(codex_acp, CodexAcp, super::acp);
 
 fn acp(stage: &AgentFixture) -> Box<dyn agent::Agent> {
     use homing_drivers::acp::{Acp, AcpConfig, Quirks};

@@ -68,7 +68,7 @@ fn ask(trial: &Trial, name: &str) -> (PathBuf, String) {
     let command = format!("touch {}", file.display());
     let words = match trial.stage.agent {
         // It asks only for what its sandbox would not let through.
-        RealAgent::Codex => {
+        RealAgent::Codex | RealAgent::CodexAcp => {
             let wanted = json!({ "cmd": command, "sandbox_permissions": "require_escalated", "justification": "to see" });
             format!("TOOL:raw:exec_command:{wanted}")
         }

@@ -29,6 +29,12 @@ fn whoever_is_killed_the_turn_is_settled_and_the_session_remembers(agent: RealAg
     assert_eq!(trial.answer("one", "CODE:apple"), "ECHO: CODE:apple [turn=1]");
 
     let receipt = trial.begin_command("one", NASTY);
+    assert!(trial.homing.terminate().success());
+    gone_within(&trial, GONE_WAIT);
+    trial.homing.restart();
+    settled(&trial, &receipt, &["failed", "stopped"]);
+
+    let receipt = trial.begin_command("one", NASTY);
     kill(the_agent(&trial).pid);
     settled(&trial, &receipt, &["failed"]);
     gone_within(&trial, GONE_WAIT);
@@ -50,7 +56,7 @@ fn whoever_is_killed_the_turn_is_settled_and_the_session_remembers(agent: RealAg
     trial.homing.signal(Signal::CONT);
     settled(&trial, &receipt, &["failed"]);
 
-    assert!(trial.answer("one", "RECALL").starts_with("RECALL: apple [turn="));
+    trial.assert_recalls("one", "apple");
 }
 
 fn a_stop_leaves_nothing_and_the_session_remembers(agent: RealAgent) {
@@ -63,7 +69,7 @@ fn a_stop_leaves_nothing_and_the_session_remembers(agent: RealAgent) {
     gone_within(&trial, GONE_WAIT);
     let stopped = trial.facts_of(&text(&receipt, "session"), "stopped");
     assert!(stopped.iter().any(|fact| fact["gone"] == true), "what was verified is a fact: {stopped:?}");
-    assert!(trial.answer("one", "RECALL").starts_with("RECALL: pear [turn="));
+    trial.assert_recalls("one", "pear");
 }
 
 /// The message has come to one of these. A failed turn holds what follows, so whoever reads it lets it go on.

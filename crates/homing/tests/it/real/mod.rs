@@ -1,14 +1,16 @@
 //! The whole product with real agents in front of the stub model: the same stories for each of them.
 //!
-//! `remember` is who knows what, `forget` is an agent that loses its conversations, `die` is who may be killed, `fail` is what a model server may do, `ask` is questions, `sandbox` is what
-//! codex brings along. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
+//! `remember` is who knows what, `forget` is an agent that loses its conversations, `die` is who may be killed, `fail` is what a model
+//! server may do, `ask` is questions, `manage` is what people do with a session beside talking, `sandbox` is what codex brings along. What held is in a `table` of docs/agents.md. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
 
 mod ask;
 mod die;
 mod fail;
 mod forget;
+mod manage;
 mod remember;
 mod sandbox;
+mod table;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,27 @@ const TURN_WAIT: Duration = Duration::from_secs(120);
 /// The time between two looks of `until`.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// One test for each agent.
+/// One test for each agent, whose cell of the table says that it held.
 macro_rules! each_agent {
     ($($story:ident)*) => {
         $(mod $story {
-            use testkit::RealAgent::{Claude, ClaudeAgentAcp, Codex, Goose, OpenCode};
-            #[test] fn claude() { super::$story(Claude); }
-            #[test] fn codex() { super::$story(Codex); }
-            #[test] fn opencode() { super::$story(OpenCode); }
-            #[test] fn claude_agent_acp() { super::$story(ClaudeAgentAcp); }
-            #[test] fn goose() { super::$story(Goose); }
+            use super::super::table::held;
+            use testkit::RealAgent::{
+                self, Claude, ClaudeAgentAcp, Codex, CodexAcp, Gemini, Goose, Kimi, OpenCode, Qwen,
+            };
+            fn tell(agent: RealAgent) {
+                super::$story(agent);
+                held(agent, stringify!($story));
+            }
+            #[test] fn claude() { tell(Claude); }
+            #[test] fn codex() { tell(Codex); }
+            #[test] fn opencode() { tell(OpenCode); }
+            #[test] fn claude_agent_acp() { tell(ClaudeAgentAcp); }
+            #[test] fn goose() { tell(Goose); }
+            #[test] fn gemini() { tell(Gemini); }
+            #[test] fn qwen() { tell(Qwen); }
+            #[test] fn kimi() { tell(Kimi); }
+            #[test] fn codex_acp() { tell(CodexAcp); }
         })*
     };
 }
@@ -96,6 +109,15 @@ impl Trial {
     #[track_caller]
     fn answer(&self, conversation: &str, words: &str) -> String {
         answer_of(&self.say(conversation, words))
+    }
+
+    /// The first word that was kept in a conversation is known. An agent that forgets is told again what was said, its own words
+    /// among it, so it may know a word twice.
+    #[track_caller]
+    fn assert_recalls(&self, conversation: &str, word: &str) {
+        let end = if self.stage.agent.forgets() { "" } else { " [turn=" };
+        let known = self.answer(conversation, "RECALL");
+        assert!(known.starts_with(&format!("RECALL: {word}{end}")), "{known}");
     }
 
     /// Says something and does not wait.

@@ -26,7 +26,9 @@ fn conversations_remember_their_own_words_and_no_others_over_a_restart(agent: Re
         for (name, directory) in conversations {
             let words = format!("CODE:{name}{turn}");
             let answer = answer_of(&trial.say_in(name, directory, &words));
-            assert_eq!(answer, format!("ECHO: {words} [turn={turn}]"));
+            // An agent that forgets begins to count anew when it is told again.
+            let number = if agent.forgets() { String::new() } else { format!("{turn}]") };
+            assert!(answer.starts_with(&format!("ECHO: {words} [turn={number}")), "{answer}");
         }
         if turn == TURNS / 2 {
             assert!(trial.homing.terminate().success());
@@ -37,8 +39,22 @@ fn conversations_remember_their_own_words_and_no_others_over_a_restart(agent: Re
     for (name, directory) in conversations {
         let own: Vec<String> = (1..=TURNS).map(|turn| format!("{name}{turn}")).collect();
         let answer = answer_of(&trial.say_in(name, directory, "RECALL"));
-        assert_eq!(answer, format!("RECALL: {} [turn={}]", own.join(", "), TURNS + 1));
+        if agent.forgets() {
+            assert_eq!(recalled(&answer), own, "{answer}");
+        } else {
+            assert_eq!(answer, format!("RECALL: {} [turn={}]", own.join(", "), TURNS + 1));
+        }
     }
+}
+
+/// The words that were recalled, each once, in the order of their numbers: what is told again has the agent's own words in it, too.
+fn recalled(answer: &str) -> Vec<String> {
+    let (_, words) = answer.split_once("RECALL: ").unwrap_or_else(|| panic!("no recall in {answer:?}"));
+    let words = words.split_once(" [turn=").map_or(words, |(words, _)| words);
+    let mut words: Vec<String> = words.split(", ").map(str::to_owned).collect();
+    words.sort_by_key(|word| (word.len(), word.clone()));
+    words.dedup();
+    words
 }
 
 fn two_messages_at_once_are_two_turns_in_order_in_one_process(agent: RealAgent) {
@@ -85,7 +101,8 @@ fn each_task_has_its_own_session_and_a_named_one_is_used(agent: RealAgent) {
     let receipt = http.send(&named, "RECALL");
     let receipt = http.until_final_within(&text(&receipt, "id"), TURN_WAIT);
     assert_eq!(text(&receipt, "session"), text(&first, "session"));
-    assert_eq!(answer_of(&receipt), "RECALL: one [turn=2]");
+    let answer = answer_of(&receipt);
+    assert!(answer.starts_with("RECALL: one") && !answer.contains("two"), "{answer}");
 }
 
 fn supervisors(trial: &Trial) -> usize {

@@ -1,6 +1,7 @@
 //! The port of agents: what we need from one without naming it.
 //!
 //! Read in this order: `port` (the two traits a driver implements and the engine calls), `event` (what an agent says),
+//! `versions` (those of its program that were tried),
 //! `scripted` (an agent without a model, for tests
 //! and demonstrations), `in_process` (the same agent without a process, for the simulation) and `conformance` (the
 //! stories every driver must survive). Nothing here starts a process, and nothing here knows what a session's log is.
@@ -10,6 +11,7 @@ mod event;
 mod in_process;
 mod port;
 pub mod scripted;
+mod versions;
 
 pub use event::{
     About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, FileChangeKind, Form, NATIVE_BYTES_MAX,
@@ -20,5 +22,6 @@ pub use port::{
     Abilities, Account, Agent, EndedLeftovers, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Presence,
     QuestionAnswer, Reply, Running, Setup, SignIn, Steered, TreeEnd,
 };
+pub use versions::{TriedVersions, VersionAge};
 // A part of the port's signatures.
 pub use kernel::TreeName;

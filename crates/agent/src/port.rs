@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use kernel::{Fence, GroundPath, MessageId, Native, PersonId, SessionId};
 
-use crate::{AgentEvent, CHOICES_MAX, Choice, TreeName, Trouble};
+use crate::{AgentEvent, CHOICES_MAX, Choice, TreeName, TriedVersions, Trouble};
 
 /// A future behind a pointer, so that ports can be used as `dyn`.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -200,6 +200,8 @@ pub struct Setup {
     pub is_kept: bool,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Vec<String>,
+    /// The versions of its program with which the driver was tried, if it is one that we know.
+    pub tried: Option<TriedVersions>,
 }
 
 /// An agent's sign-in, as far as it can be seen without a turn.

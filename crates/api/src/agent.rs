@@ -19,6 +19,9 @@ pub struct Agent {
     /// Its version, if it is here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The versions of its program that were tried, if it is an agent that we know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<TriedVersions>,
     /// The missing part and how to get it, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
@@ -44,6 +47,33 @@ pub struct Agent {
     pub modes: Vec<Choice>,
     /// The slash commands it last listed, without the slash.
     pub commands: Vec<Choice>,
+}
+
+/// The versions of an agent's program that were tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TriedVersions {
+    /// The oldest.
+    pub oldest: String,
+    /// The newest.
+    pub newest: String,
+    /// The place of its version beside them.
+    pub age: VersionAge,
+    /// The command that brings it up to date.
+    pub update: String,
+}
+
+/// The place of a version beside those that were tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VersionAge {
+    /// Nobody has tried one as old. Where it fails to start, the turn is refused, with how to update it.
+    Older,
+    /// It is one of them, or between them.
+    Tried,
+    /// Nobody has tried one as new. That is no defect.
+    Newer,
+    /// It says no version, or one that cannot be compared.
+    Unknown,
 }
 
 /// An agent's sign-in, as far as it can be seen without a turn.

@@ -39,7 +39,7 @@ mod wall;
 mod worktree;
 
 pub use address::Address;
-pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn};
+pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn, TriedVersions, VersionAge};
 pub use approval::{
     Answer, AnsweredBefore, Approval, ApprovalAnswer, ApprovalState, NewRule, OnlyThese, QuestionForm,
     Remember, Rule, RuleEffect,

@@ -103,4 +103,4 @@ pub use store::{
     TitleBy, TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
-pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn};
+pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn, TriedVersions, VersionAge};

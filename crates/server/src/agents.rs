@@ -5,7 +5,9 @@ use crate::extract::{Caller, Json, JsonBody, PathAgentName};
 use crate::openapi::problems;
 use crate::problem::ApiResult;
 use crate::wire::at;
-use api::{Abilities, Account, Agent, Choice, MemoryMove, NewAccount, Page, SignIn};
+use api::{
+    Abilities, Account, Agent, Choice, MemoryMove, NewAccount, Page, SignIn, TriedVersions, VersionAge,
+};
 use axum::extract::State;
 use engine::{AccountView, AgentView, Presence, Setup};
 
@@ -111,12 +113,14 @@ fn agent_form(view: AgentView) -> Agent {
         engine::SignIn::Here { by } => SignIn::Here { by },
         engine::SignIn::Missing { how } => SignIn::Missing { how },
     };
-    let Setup { kind, program, home, bypasses, is_kept, secrets } = view.setup;
+    let Setup { kind, program, home, bypasses, is_kept, secrets, tried } = view.setup;
+    let tried = tried.map(|tried| tried_form(tried, version.as_deref().unwrap_or_default()));
     Agent {
         name: view.name,
         default: view.is_default,
         here,
         version,
+        tried,
         missing,
         sign_in,
         kind: kind.to_owned(),
@@ -130,6 +134,18 @@ fn agent_form(view: AgentView) -> Agent {
         modes: choices(view.lists.modes),
         commands: choices(view.lists.commands),
     }
+}
+
+/// The versions that were tried, and what this one is beside them.
+fn tried_form(tried: engine::TriedVersions, version: &str) -> TriedVersions {
+    let age = match tried.age(version) {
+        engine::VersionAge::Older => VersionAge::Older,
+        engine::VersionAge::Tried => VersionAge::Tried,
+        engine::VersionAge::Newer => VersionAge::Newer,
+        engine::VersionAge::Unknown => VersionAge::Unknown,
+    };
+    let engine::TriedVersions { oldest, newest, update } = tried;
+    TriedVersions { oldest, newest, age, update }
 }
 
 fn abilities_form(can: engine::Abilities) -> Abilities {

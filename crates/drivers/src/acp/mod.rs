@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use agent::{
     Abilities, Agent, AgentEvent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName,
-    Trouble,
+    TriedVersions, Trouble,
 };
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 
@@ -134,6 +134,12 @@ impl Acp {
         found
     }
 
+    /// The versions that were tried of an agent that we know.
+    fn tried(&self) -> Option<TriedVersions> {
+        let [oldest, newest] = self.behaviour.tried.as_ref()?;
+        Some(TriedVersions::new(oldest, newest, &self.behaviour.install))
+    }
+
     fn signed_in(&self) -> SignIn {
         let Behaviour { secrets, sign_in_files, sign_in, .. } = &*self.behaviour;
         let ProgramConfig { env, home, .. } = &self.program.config;
@@ -175,6 +181,7 @@ impl Agent for Acp {
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
             secrets: self.behaviour.secrets.clone(),
+            tried: self.tried(),
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Quirks {
     pub version_args: Option<Vec<String>>,
     /// The way to get it, for people.
     pub install: Option<String>,
+    /// The oldest and the newest version that was tried.
+    pub tried: Option<[String; 2]>,
     /// The way to sign in, for people.
     pub sign_in: Option<String>,
     /// The files below its home that say that somebody has signed in.
@@ -231,6 +233,8 @@ pub(crate) struct Behaviour {
     pub(crate) args: Vec<String>,
     pub(crate) version_args: Vec<String>,
     pub(crate) install: String,
+    /// Of agents that we know only.
+    pub(crate) tried: Option<[String; 2]>,
     pub(crate) sign_in: String,
     pub(crate) sign_in_files: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
@@ -267,6 +271,7 @@ impl Behaviour {
             args: first!(args),
             version_args: first!(version_args),
             install: first!(install),
+            tried: layers.iter().find_map(|layer| layer.tried.clone()),
             sign_in: first!(sign_in),
             sign_in_files: first!(sign_in_files),
             env: first!(env),
@@ -367,6 +372,7 @@ mod tests {
                 [&entry.install, &entry.sign_in, &entry.homes].iter().all(|said| said.is_some()),
                 "{name}"
             );
+            assert_eq!(entry.tried.is_some(), name != DEFAULT, "{name}: the versions that were tried");
             assert!(behaviour.cancelled_as.contains(&"cancelled".to_owned()), "{name}");
             assert!(behaviour.abilities().resume && behaviour.abilities().asks, "{name}");
             // Unknown is what ends sessions: no rule may call everything so.

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use agent::{
     Abilities, Agent, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
-    TreeName, Trouble,
+    TreeName, TriedVersions, Trouble,
 };
 use kernel::{Native, SessionId};
 use uuid::Uuid;
@@ -65,6 +65,9 @@ const SECRETS: [&str; 2] = ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"];
 /// Other variables by which a model server is reached. With one of them the sign-in is somebody else's affair.
 const OTHER_WAYS_IN: [&str; 4] =
     ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
+
+/// The oldest and the newest version that was tried, and how to get the newest there is.
+const TRIED: [&str; 3] = ["2.1.261", "2.1.325", "npm install -g @anthropic-ai/claude-code"];
 
 const SIGN_IN_FILE: &str = ".claude/.credentials.json";
 const SIGN_IN_HOW: &str = "sign in with `claude` and then /login, or set ANTHROPIC_API_KEY";
@@ -161,7 +164,9 @@ impl Agent for Claude {
     fn setup(&self) -> Setup {
         let ProgramConfig { program, home, bypasses, kept_max, .. } = self.program.config.clone();
         let secrets = SECRETS.map(str::to_owned).to_vec();
-        Setup { kind: "claude", program, home, bypasses, is_kept: kept_max > 0, secrets }
+        let [oldest, newest, update] = TRIED;
+        let tried = Some(TriedVersions::new(oldest, newest, update));
+        Setup { kind: "claude", program, home, bypasses, is_kept: kept_max > 0, secrets, tried }
     }
 
     fn sign_in(&self) -> SignIn {

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use agent::{
     Abilities, Account, Agent, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup,
-    SignIn, TreeName, Trouble,
+    SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::SessionId;
 
@@ -44,6 +44,9 @@ const OVERRIDES: [&str; 2] =
 
 /// A key is kept in memory, not written to the home.
 const KEY_IN_MEMORY: &str = "cli_auth_credentials_store=\"ephemeral\"";
+
+/// The oldest and the newest version that was tried, and how to get the newest there is.
+const TRIED: [&str; 3] = ["0.160.1", "0.166.0", "npm install -g @openai/codex"];
 
 /// Codex, as it is installed here.
 pub struct Codex {
@@ -130,6 +133,7 @@ impl Agent for Codex {
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
             secrets: KEYS.map(str::to_owned).to_vec(),
+            tried: Some(TriedVersions::new(TRIED[0], TRIED[1], TRIED[2])),
         }
     }
 

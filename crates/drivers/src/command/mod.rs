@@ -410,6 +410,7 @@ impl Agent for CommandAgent {
             bypasses: true,
             is_kept: false,
             secrets: secrets.clone(),
+            tried: None,
         }
     }
 

@@ -38,7 +38,7 @@ use std::path::Path;
 
 use agent::{
     Abilities, Account, Agent, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
-    TreeName, Trouble,
+    TreeName, TriedVersions, Trouble,
 };
 use kernel::SessionId;
 use serde_json::json;
@@ -58,6 +58,9 @@ const PLAN: &str = "plan";
 
 /// The times opencode may try again in a row: after 2, 4, 8, 16 and then each 30 seconds, so for about three minutes.
 const TRIES_MAX: u64 = 8;
+
+/// The oldest and the newest version that was tried, and how to get the newest there is.
+const TRIED: [&str; 3] = ["1.18.3", "1.18.33", "npm install -g opencode-ai"];
 
 /// OpenCode.
 pub struct OpenCode {
@@ -161,6 +164,7 @@ impl Agent for OpenCode {
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
             secrets: SECRETS.map(str::to_owned).to_vec(),
+            tried: Some(TriedVersions::new(TRIED[0], TRIED[1], TRIED[2])),
         }
     }
 

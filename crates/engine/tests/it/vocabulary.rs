@@ -64,6 +64,7 @@ pub(crate) fn speaking(events: Vec<AgentEvent>) -> Puppet {
         bypasses: true,
         is_kept: true,
         secrets: vec!["PUPPET_KEY".to_owned()],
+        tried: None,
     };
     Puppet { says: events, setup, ..Puppet::default() }
 }

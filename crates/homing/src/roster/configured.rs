@@ -16,6 +16,7 @@ use agent::{
 use drivers::ProgramConfig;
 use kernel::SessionId;
 
+use super::dated::{self, DatedAttempt};
 use super::sign_in;
 use crate::config::agents::{AgentTable, Home, Kind};
 
@@ -187,7 +188,15 @@ impl Agent for ConfiguredAgent {
             let missing = Trouble::refused(format!("{} is not here: {}", self.name, self.missing()));
             return Box::pin(async { Err(missing) });
         }
-        self.driver.start(self.with_defaults(launch))
+        let launch = self.with_defaults(launch);
+        Box::pin(async move {
+            match self.driver.start(launch).await {
+                Ok(running) => {
+                    Ok(Box::new(DatedAttempt::new(running, self.driver.clone())) as Box<dyn Running>)
+                }
+                Err(trouble) => Err(dated::explained(trouble, self.driver.as_ref()).await),
+            }
+        })
     }
 
     fn end_leftovers(&self, tree: TreeName) -> Reply<'_, Result<EndedLeftovers, Trouble>> {

@@ -2,9 +2,10 @@
 //!
 //! Making them is cheap: programs are looked for on `PATH` and sign-ins by their files, but nothing is started. What costs
 //! time, asking each program for its version, happens when somebody wants to know. `configured` is one agent with what
-//! the configuration adds to its driver, `sign_in` the look for credentials.
+//! the configuration adds to its driver, `dated` an attempt of a program that may be too old, `sign_in` the look for credentials.
 
 mod configured;
+mod dated;
 mod sign_in;
 
 use std::collections::BTreeMap;

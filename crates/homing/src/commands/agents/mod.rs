@@ -4,7 +4,7 @@ mod account;
 mod show;
 
 use anyhow::Result;
-use api::{Abilities, Agent, SignIn};
+use api::{Abilities, Agent, SignIn, TriedVersions, VersionAge};
 
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
@@ -49,6 +49,9 @@ async fn list(remote: &Remote) -> Result<Exit> {
             false => format!("{} acts WITHOUT ASKING: `bypass = true` in its configuration", agent.name),
         });
     }
+    for words in here.iter().filter_map(|agent| about_version(agent)) {
+        remote.screen.say(words);
+    }
     if !missing.is_empty() {
         remote.screen.line("")?;
         let rows: Vec<Vec<String>> = missing.iter().map(|agent| absent(agent)).collect();
@@ -73,6 +76,21 @@ fn row(agent: &Agent) -> Vec<String> {
         if agent.kept { "yes" } else { "" }.to_owned(),
         can,
     ]
+}
+
+/// The words about a version that nobody has tried.
+fn about_version(agent: &Agent) -> Option<String> {
+    let (name, version) = (&agent.name, agent.version.as_ref()?);
+    let TriedVersions { oldest, newest, age, update } = agent.tried.as_ref()?;
+    match age {
+        VersionAge::Older => Some(format!(
+            "{name} {version} is older than {oldest}, the oldest that was tried; update it: {update}"
+        )),
+        VersionAge::Newer => {
+            Some(format!("{name} {version} is newer than {newest}, the newest that was tried"))
+        }
+        VersionAge::Tried | VersionAge::Unknown => None,
+    }
 }
 
 /// True if it is any program, which is given a message and prints the answer: an agent only in how it is used.

@@ -1,7 +1,7 @@
 //! `homing agents show`: one agent, how it is set up, and what can be chosen.
 
 use anyhow::Result;
-use api::{Agent, Choice, MemoryMove, SignIn};
+use api::{Agent, Choice, MemoryMove, SignIn, TriedVersions, VersionAge};
 
 use super::{abilities, is_program};
 use crate::exit::{CliError, Exit};
@@ -37,6 +37,7 @@ fn tell(agent: &Agent, screen: Screen) -> Result<()> {
     };
     let mut pairs = vec![("agent", agent.name.clone()), ("kind", kind)];
     pairs.extend(agent.version.clone().map(|version| ("version", version)));
+    pairs.extend(agent.tried.as_ref().map(|tried| ("tried", versions(tried, screen))));
     pairs.extend(agent.missing.clone().map(|missing| ("missing", missing)));
     pairs.push(("signed in", signed_in(&agent.sign_in)));
     if !agent.program.is_empty() {
@@ -63,6 +64,20 @@ fn signed_in(sign_in: &SignIn) -> String {
         SignIn::Unknown => "only a turn can tell".to_owned(),
         SignIn::Here { by } => format!("it looks so, by {by}"),
         SignIn::Missing { how } => format!("no: {how}"),
+    }
+}
+
+/// The versions that were tried, and what this one is beside them.
+fn versions(tried: &TriedVersions, screen: Screen) -> String {
+    let TriedVersions { oldest, newest, age, update } = tried;
+    let all = if oldest == newest { newest.clone() } else { format!("{oldest} to {newest}") };
+    match age {
+        VersionAge::Older => {
+            let words = format!("{all}; this one is OLDER, update it: {update}");
+            screen.out(TextStyle::Bad, &words).into_owned()
+        }
+        VersionAge::Newer => format!("{all}; this one is newer"),
+        VersionAge::Tried | VersionAge::Unknown => all,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Launch, Message, Presence, SignIn};
+use agent::{Agent, AgentEvent, Launch, Message, Presence, SignIn, TriedVersions, VersionAge};
 use anyhow::Result;
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 use processes::wall::Unmapped;
@@ -119,6 +119,7 @@ async fn one(
         Presence::Missing { .. } => return Vec::new(),
     };
     let mut findings = vec![set_up(agent, &version)];
+    findings.extend(age_finding(agent, &version));
     if agent.table().kind == Some(Kind::Command) {
         findings
             .push(Finding::ok(name, "a program that is run for each message; it asks nobody before it acts"));
@@ -134,6 +135,22 @@ async fn one(
         findings.push(turn(agent, scratch).await);
     }
     findings
+}
+
+/// The finding about a version that nobody has tried.
+fn age_finding(agent: &ConfiguredAgent, version: &str) -> Option<Finding> {
+    let (name, tried) = (agent.name(), agent.setup().tried?);
+    let TriedVersions { oldest, newest, update } = &tried;
+    match tried.age(version) {
+        VersionAge::Older => {
+            let found = format!("{version} is older than {oldest}, the oldest that was tried");
+            Some(Finding::warn(name, found, format!("update it: {update}")))
+        }
+        VersionAge::Newer => {
+            Some(Finding::ok(name, format!("{version} is newer than {newest}, the newest that was tried")))
+        }
+        VersionAge::Tried | VersionAge::Unknown => None,
+    }
 }
 
 fn set_up(agent: &ConfiguredAgent, version: &str) -> Finding {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthChar;
 
 use crate::exit::CliError;
 use crate::prompt_area::PromptArea;
@@ -101,6 +102,14 @@ impl Screen {
         let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
     }
 
+    /// Words for a person, on a terminal broken where words end: for what is read below a list.
+    pub(crate) fn say_words(&self, text: &str) {
+        match self.err_is_terminal {
+            true => self.say(wrapped(text, terminal_width())),
+            false => self.say(text),
+        }
+    }
+
     /// A question on a line that the answer goes on.
     pub(crate) fn ask(&self, text: &str) {
         let mut stderr = io::stderr().lock();
@@ -177,14 +186,14 @@ impl Screen {
 
     /// Rows under a head, in columns; cut to the width of the terminal, whole for a pipe.
     pub(crate) fn table(&self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-        let width = |column: usize| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        let widest = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell));
             cells.chain([head[column].len()]).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let widths: Vec<usize> = (0..head.len()).map(widest).collect();
         let room = if self.out_is_terminal { terminal_width() } else { usize::MAX };
         let line = |cells: &[String]| {
-            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| padded(cell, *width));
             cut(padded.collect::<Vec<_>>().join("  ").trim_end(), room)
         };
         let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
@@ -208,13 +217,48 @@ pub(crate) fn terminal_width() -> usize {
     size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_DEFAULT)
 }
 
-/// A text on one line that is not longer than this; what is missing is hinted at.
+/// The columns that a text takes on a line of a terminal. Where others write, a character may take two.
+pub(crate) fn width(text: &str) -> usize {
+    // What would command the terminal is shown as a blank.
+    text.chars().map(|c| if c.is_control() { 1 } else { c.width().unwrap_or(0) }).sum()
+}
+
+/// A text with blanks behind it, up to this width.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// A text on one line that is not wider than this; what is missing is hinted at.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     let line = |c: char| if c.is_control() { ' ' } else { c };
-    if text.chars().count() <= room {
+    if width(text) <= room {
         return text.chars().map(line).collect();
     }
-    text.chars().map(line).take(room.saturating_sub(1)).chain(['…']).collect()
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| {
+        let takes = c.width().unwrap_or(0);
+        let fits = takes <= left;
+        left = left.saturating_sub(takes);
+        fits
+    };
+    text.chars().map(line).take_while(fits).chain(['…']).collect()
+}
+
+/// Words on lines that are not wider than this, broken where words end; those after the first are set in.
+pub(crate) fn wrapped(text: &str, room: usize) -> String {
+    const INDENT: &str = "  ";
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_whitespace() {
+        let is_first = line.trim_start().is_empty();
+        if !is_first && width(&line) + 1 + width(word) > room {
+            lines.push(std::mem::replace(&mut line, INDENT.to_owned()));
+        } else if !is_first {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines.join("\n")
 }
 
 /// A text of somebody else's for a terminal: its lines stay lines, and what would command the terminal becomes blank.
@@ -235,6 +279,17 @@ mod tests {
     fn a_long_text_is_cut_and_says_so() {
         assert_eq!(cut("one\ntwo", 10), "one two");
         assert_eq!(cut("äöüäöü", 4), "äöü…");
+        assert_eq!(cut("日本語の", 8), "日本語の");
+        assert_eq!(cut("日本語の", 6), "日本…", "a character that takes two columns is whole or not there");
+        assert_eq!((width("日本"), width("e\u{301}"), padded("日", 4).as_str()), (4, 1, "日  "));
+    }
+
+    #[test]
+    fn words_are_broken_between_words_and_set_in() {
+        assert_eq!(wrapped("one two three", 80), "one two three");
+        assert_eq!(wrapped("one two three", 8), "one two\n  three");
+        assert_eq!(wrapped("/a/very/long/path and more", 8), "/a/very/long/path\n  and\n  more");
+        assert_eq!(wrapped("", 8), "");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::screen::{Screen, TextStyle, cut, terminal_width};
+use crate::screen::{Screen, TextStyle, cut, padded, terminal_width, width};
 
 /// The gap between two columns.
 const GAP: usize = 2;
@@ -78,7 +78,7 @@ fn lay_out(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<String>
         .iter()
         .enumerate()
         .map(|(at, column)| {
-            let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+            let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell));
             cells.chain([column.head.len()]).max().unwrap_or(0)
         })
         .collect();
@@ -109,7 +109,7 @@ fn lay_out(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<String>
     let line = |cells: &[String]| {
         let padded = shown.iter().map(|at| {
             let (cell, width) = (cells.get(*at).map_or("", String::as_str), widths[*at]);
-            format!("{:<width$}", columns[*at].fit(cell, width))
+            padded(&columns[*at].fit(cell, width), width)
         });
         cut(padded.collect::<Vec<_>>().join("  ").trim_end(), room)
     };
@@ -119,14 +119,14 @@ fn lay_out(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<String>
 
 /// A path without its beginning, at the mark of a directory where there is one.
 fn cut_left(text: &str, room: usize) -> String {
-    let length = text.chars().count();
-    if length <= room {
+    if width(text) <= room {
         return cut(text, room);
     }
-    let kept: String = text.chars().skip(length - room.saturating_sub(1)).collect();
+    let ends = text.char_indices().map(|(at, _)| &text[at..]);
+    let kept = ends.into_iter().find(|end| width(end) < room).unwrap_or_default();
     let kept = match kept.find('/') {
         Some(at) if at + 1 < kept.len() => &kept[at..],
-        _ => &kept,
+        _ => kept,
     };
     cut(&format!("…{kept}"), room)
 }
@@ -149,6 +149,12 @@ mod tests {
         vec![
             row(["k3f9qa", "2 min ago", "/home/somebody/work/shop/api", "mend the login page of the shop"]),
             row(["00aa11", "now", "/srv", "tests"]),
+            row([
+                "日本11",
+                "now",
+                "/srv/日本語の名前の長いディレクトリ/店",
+                "日本語のタイトルはとても長いので",
+            ]),
         ]
     }
 
@@ -156,12 +162,19 @@ mod tests {
     fn a_list_fits_eighty_columns_and_forty() {
         for room in [80, 60, 40] {
             let lines = lay_out(&columns(), &rows(), room);
-            assert!(lines.iter().all(|line| line.chars().count() <= room), "{room}: {lines:#?}");
+            assert!(lines.iter().all(|line| width(line) <= room), "{room}: {lines:#?}");
             assert!(lines[1].starts_with("k3f9qa") && lines[1].contains("mend the"), "{lines:#?}");
         }
         assert!(lay_out(&columns(), &rows(), 60)[1].contains("…/"), "directories lose their beginning");
         let narrow = lay_out(&columns(), &rows(), 40);
         assert!(!narrow[0].contains("DIRECTORY") && narrow[0].contains("TITLE"), "{narrow:#?}");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_is_written_in_them() {
+        let lines = lay_out(&columns(), &rows(), 80);
+        let begins = |line: &str| line.find("now").map(|at| width(&line[..at]));
+        assert_eq!(begins(&lines[2]), begins(&lines[3]), "{lines:#?}");
     }
 
     #[test]
@@ -174,6 +187,7 @@ mod tests {
     fn a_directory_is_cut_at_its_beginning() {
         assert_eq!(cut_left("/home/somebody/shop/api", 12), "…/shop/api");
         assert_eq!(cut_left("/srv", 12), "/srv");
+        assert_eq!(cut_left("/srv/日本語の名前/店", 6), "…/店");
         assert_eq!(cut_left("/a-very-long-name-of-a-directory", 10), "…directory");
     }
 }

@@ -1,7 +1,7 @@
 //! `homing ls`: sessions, the ones with the newest activity first.
 
 use anyhow::Result;
-use api::{Doing, LIMIT_MAX, Page, Session, SessionsQuery, Which};
+use api::{Doing, LIMIT_MAX, Page, Session, SessionsQuery, Waiting, Which};
 
 use crate::exit::Exit;
 use crate::names::{self, Kind};
@@ -113,11 +113,15 @@ pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
     table::print(remote.screen, &COLUMNS, &rows)?;
     for (session, (_, id)) in page.items.iter().zip(&shown) {
         if let Some(waiting) = session.waiting.as_ref().filter(|waiting| waiting.why != "starting") {
-            remote.screen.say(format!("{id} waits: {}", describe::waiting(waiting)));
+            let behind = waiting.session.as_deref().map(|session| names::shown_id(session, remote));
+            let waiting = Waiting { session: behind, ..waiting.clone() };
+            remote.screen.say_words(&format!("{id} waits: {}", describe::waiting(&waiting)));
         }
     }
     if page.next.is_some() {
-        remote.screen.say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
+        remote
+            .screen
+            .say_words(&format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
     }
     Ok(Exit::Done)
 }

@@ -241,7 +241,11 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = known.items.iter().map(row).collect();
-    table::print(remote.screen, &COLUMNS, &rows)?;
+    if rows.is_empty() {
+        remote.screen.say("there are none; `homing scope enter NAME` makes one");
+    } else {
+        table::print(remote.screen, &COLUMNS, &rows)?;
+    }
     if !known.removed.is_empty() {
         remote.screen.line("")?;
         let row = |tree: &api::RemovedWorktree| {

@@ -45,6 +45,11 @@ impl Guessed {
     }
 }
 
+/// A title that only the other has given.
+const THEIR_TITLE: &str = "theirs alone";
+/// A title that both have given.
+const TITLE_OF_BOTH: &str = "plans";
+
 /// The other's org: the same, or another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Near {
@@ -79,10 +84,12 @@ async fn other_life(town: &Town, near: Near) -> (Somebody, Guessed) {
     };
     let Busy { session, runs, asks } = town.busy(&y, None).await;
     town.say(&y, To::Session(session), "later").await;
+    name(town, &y, session, THEIR_TITLE).await;
     if near == Near::SameOrg {
         town.offer(&y, session, town.host.by.person).await;
     }
     let (ended, _) = town.say(&y, To::New, "over soon").await;
+    name(town, &y, ended, TITLE_OF_BOTH).await;
     town.end(&y, ended).await;
     let (by, conversation) = (town.now(&y).await, "web:yves/1".to_owned());
     let bind = Some(conversation.parse().unwrap());
@@ -97,6 +104,14 @@ async fn other_life(town: &Town, near: Near) -> (Somebody, Guessed) {
     };
     let person = y.by.person;
     (y, Guessed { session, ended, message: runs, approval: asks, person, group, token, conversation })
+}
+
+/// Gives a session a title, by which it goes from then on.
+async fn name(town: &Town, who: &Somebody, session: SessionId, title: &str) {
+    let path = format!("/api/v1/sessions/{session}");
+    let (status, _, said) =
+        town.answer(Some(&who.token), "PATCH", &path, Some(&json!({ "title": title }))).await;
+    assert_eq!(status, 200, "{said}");
 }
 
 /// The other goes on while the one who asks does.
@@ -127,6 +142,7 @@ async fn own_life(town: &Town, asker: &Asker) -> Things {
     let conversation = |name: &str| To::Conversation(format!("web:xena/{name}").parse().unwrap());
     let (talk, said) = town.say(x, conversation("one"), "hello").await;
     settled(x, said).await;
+    name(town, x, talk, TITLE_OF_BOTH).await;
     let busy = town.busy(x, None).await;
     let (_, waits) = town.say(x, To::Session(busy.session), "later").await;
     let queued = |fact: &Fact| matches!(fact, Fact::Queued { message, .. } if *message == waits);
@@ -230,6 +246,12 @@ impl Script<'_> {
     /// Asks, and writes down all of the answer. Says where the next page begins.
     async fn get(&mut self, path: &str) -> Option<String> {
         self.ask("GET", path, None).await
+    }
+
+    /// The same, where the path has a piece of an id: what is written down is what it is a piece of.
+    async fn get_piece(&mut self, path: &str, piece: &str, told_as: &str) {
+        let ask = self.town.ask(Some(self.token), "GET", &format!("{path}{piece}"));
+        self.tell("GET", &format!("{path}{told_as}"), ask.header("x-correlation-id", "twin")).await;
     }
 
     async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> Option<String> {
@@ -339,6 +361,7 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
         script.get(&format!("/api/v1/sessions?which={which}")).await;
         script.pages(&format!("/api/v1/sessions?which={which}&")).await;
     }
+    names(&mut script, things, guessed).await;
     script.get("/api/v1/facts").await;
     script.pages("/api/v1/bindings?").await;
     for session in [talk, &busy.session, ended, shared, &guessed.session, &guessed.ended] {
@@ -389,6 +412,46 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
     script.get(&format!("/api/v1/audit?subject={}", guessed.session)).await;
     script.get("/api/v1/audit/verify").await;
     script.told.text
+}
+
+/// Names: pieces of ids and titles, of one's own sessions, of the other's, and of nobody's.
+async fn names(script: &mut Script<'_>, things: &Things, guessed: &Guessed) {
+    let Things { talk, busy, ended, shared, .. } = things;
+    let list = "/api/v1/sessions?name=";
+    for session in [talk, &busy.session, ended, shared, &guessed.session, &guessed.ended] {
+        let id = session.to_string();
+        let pieces = [
+            (id.clone(), "all of it"),
+            (id[..20].to_owned(), "its beginning"),
+            (id[4..20].to_owned(), "its beginning without the prefix"),
+            (id[22..].to_owned(), "its end"),
+            (format!("ses_{}", &id[22..]), "its end with the prefix"),
+            (id[22..].to_uppercase(), "its end, in capitals"),
+            (id[14..26].to_owned(), "its middle"),
+            (format!("{}zzzz", &id[..26]), "almost"),
+        ];
+        for (piece, told_as) in pieces {
+            script.get_piece(list, &piece, told_as).await;
+            script.get_piece("/api/v1/sessions?limit=1&name=", &piece, told_as).await;
+        }
+    }
+    // All of their own begin so, and all of the other's.
+    script.get_piece(list, &talk.to_string()[..8], "how the ids of these days begin").await;
+    for title in [THEIR_TITLE, TITLE_OF_BOTH, "Plans", "plan", "nobody's"] {
+        script.get(&format!("{list}{title}")).await;
+        for which in ["open", "ended", "all"] {
+            script.get(&format!("/api/v1/sessions?which={which}&text={title}")).await;
+        }
+    }
+    for narrowed in
+        ["agent=scripted", "agent=nobody", "doing=running", "doing=waiting", "doing=dormant", "text=soon"]
+    {
+        script.get(&format!("/api/v1/sessions?{narrowed}")).await;
+        script.pages(&format!("/api/v1/sessions?{narrowed}&")).await;
+    }
+    for wrong in ["name=", "name=zzz", "name=plans&text=plans", "name=plans&cursor=x", "text="] {
+        script.get(&format!("/api/v1/sessions?{wrong}")).await;
+    }
 }
 
 /// Wishes about what was guessed.

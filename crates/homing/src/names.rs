@@ -176,12 +176,14 @@ pub(crate) fn shown_id(id: &str, remote: &Remote) -> String {
     if remote.screen.out_is_terminal { short(id, &[]) } else { id.to_owned() }
 }
 
-/// The end of an id that no other of these has. Ids are made in the order of time: their beginnings are alike.
+/// The end of an id that no other of these has, and that is no number: where turns stand, a number is one. Ids are made in the
+/// order of time: their beginnings are alike.
 fn short(id: &str, others: &[String]) -> String {
     let bare = id.split_once('_').map_or(id, |(_, bare)| bare);
     let is_unique = |end: &str| others.iter().all(|other| other == id || !other.ends_with(end));
     let ends = (SHORT_MIN..bare.len()).map(|length| &bare[bare.len() - length..]);
-    ends.into_iter().find(|end| is_unique(end)).unwrap_or(bare).to_owned()
+    let is_number = |end: &str| end.bytes().all(|c| c.is_ascii_digit());
+    ends.into_iter().find(|end| is_unique(end) && !is_number(end)).unwrap_or(bare).to_owned()
 }
 
 /// The route of a message to the conversation of this directory.
@@ -310,7 +312,7 @@ mod tests {
             "ses_01kaaaaaaaaaaaaaaaaa222222",
         ]
         .map(str::to_owned);
-        assert_eq!(short(&ids[2], &ids), "222222");
+        assert_eq!(short(&ids[2], &ids), "a222222", "a number would be a turn");
         assert_eq!(short(&ids[0], &ids), "abcdefg");
         assert_eq!(short(&ids[1], &ids), "zbcdefg");
         assert_eq!(short(&ids[0], &[]), "bcdefg");

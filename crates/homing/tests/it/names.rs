@@ -215,3 +215,86 @@ fn a_list_is_kept_where_the_terminal_began_outside_of_our_pid_namespace() {
     let shown = terminal(&homing, 80, inside);
     assert!(shown.contains(&id), "the whole id is what @1 was: {shown}");
 }
+
+#[test]
+fn a_diff_is_of_the_session_that_is_named_in_whatever_way() {
+    let yard = Yard::new();
+    yard.ask("!run echo one > one.txt");
+    let (homing, first) = (&yard.homing, &yard.session);
+    let sent = homing.run(&["send", "--json", "--new", "!run echo two > two.txt"]).json(0);
+    homing.http().until_final(&text(&sent, "id"));
+    let second = text(&sent, "session");
+    homing.run(&["rename", first, "the shop"]).expect(0);
+    let of_first = |said: &str| said.contains("one.txt") && !said.contains("two.txt");
+    for name in [first, end_of(first), &first[..20], "the shop", "-"] {
+        let last = homing.run(&["diff", name, "--stat"]);
+        assert!(of_first(last.expect(0)) && last.err.contains("turn 2:"), "{name}: {last:?}");
+        assert!(of_first(homing.run(&["diff", name, "2"]).expect(0)), "{name}");
+        let before = homing.run(&["diff", name, "1"]);
+        assert!(before.expect(0).is_empty() && before.err.contains("changed no file"), "{name}: {before:?}");
+        homing.run(&["undo", name, "2", "--dry-run"]).expect(0);
+    }
+    let said = homing.run(&["diff"]);
+    assert!(said.expect(0).contains("two.txt"), "this directory's is the new one: {}", said.out);
+    let shown = terminal(
+        homing,
+        80,
+        "homing ls >/dev/tty; homing diff @2 --stat; homing diff @1 2>&1; homing diff @3",
+    );
+    let (list, diffs) = shown.split_once("turn 2:").unwrap_or_else(|| panic!("{shown}"));
+    assert!(list.contains("@2") && diffs.contains("one.txt") && diffs.contains("two.txt"), "{shown}");
+    assert!(diffs.contains("has 2 lines"), "{shown}");
+    // A name that means nothing, or two, is of no turn.
+    let nobody = homing.run(&["diff", "no such thing"]);
+    assert_eq!(nobody.code, Some(3), "{}", nobody.err);
+    homing.run(&["rename", &second, "the shop"]).expect(0);
+    let both = homing.run(&["diff", "the shop", "2"]);
+    assert!(both.code == Some(2) && both.err.contains(first) && both.err.contains(&second), "{}", both.err);
+}
+
+#[test]
+fn in_a_worktree_names_mean_what_they_mean_elsewhere_and_no_name_means_its_session() {
+    let yard = Yard::new();
+    let homing = &yard.homing;
+    let sent = homing.run(&["send", "--new", "--worktree=fix", "--json", "!run echo in > in.txt"]).json(0);
+    homing.http().until_final(&text(&sent, "id"));
+    let session = text(&sent, "session");
+    let tree =
+        std::path::PathBuf::from(text(&homing.run(&["show", &session, "--json"]).json(0), "directory"));
+    let id = |arguments: &[&str]| text(&homing.run_in(&tree, arguments).json(0), "id");
+
+    // Without a name: its session, whatever the command.
+    assert_eq!(id(&["show", "--json"]), session);
+    assert!(homing.run_in(&tree, &["diff"]).expect(0).contains("in.txt"));
+    assert!(homing.run_in(&tree, &["log"]).expect(0).contains("echo in"));
+    homing.run_in(&tree, &["rename", "mended"]).expect(0);
+    assert_eq!(text(&homing.run(&["show", &session, "--json"]).json(0), "title"), "mended");
+    // With one: the same as anywhere.
+    for name in [end_of(&yard.session), &yard.session[..20]] {
+        assert_eq!(id(&["show", name, "--json"]), yard.session);
+    }
+    assert_eq!(id(&["show", "mended", "--json"]), session);
+    let cd = format!("homing ls; cd {}; homing show @2 --json; homing show @1 --json", tree.display());
+    let shown = terminal(homing, 80, &cd);
+    let at = |id: &str| shown.find(&format!("\"id\":\"{id}\"")).unwrap_or_else(|| panic!("{id}: {shown}"));
+    assert!(at(&yard.session) < at(&session), "lines are this terminal's, wherever one stands: {shown}");
+
+    // Its messages go by pieces of their ids there, and not where another session's are.
+    homing.run_in(&tree, &["send", "!ask shell"]).expect(0);
+    let waits = text(&homing.run_in(&tree, &["send", "--json", "later"]).json(0), "id");
+    homing.run(&["queue", "hold", end_of(&waits)]).expect(3);
+    homing.run_in(&tree, &["queue", "hold", end_of(&waits)]).expect(0);
+    homing.run_in(&tree, &["stop"]).expect(0);
+
+    // The worktree's own conversation had no session before; once it had, `-` is that one.
+    let none = homing.run_in(&tree, &["show", "-"]);
+    assert!(none.code == Some(3) && none.err.contains("it had none"), "{}", none.err);
+    let first = text(&homing.run_in(&tree, &["send", "--new", "--json", "hello"]).json(0), "session");
+    let second = text(&homing.run_in(&tree, &["send", "--new", "--json", "hello"]).json(0), "session");
+    assert_eq!(id(&["show", "--json"]), second, "an open session of its own comes first");
+    assert_eq!(id(&["show", "-", "--json"]), first);
+    for own in [&first, &second] {
+        homing.run(&["end", own]).expect(0);
+    }
+    assert_eq!(id(&["show", "--json"]), session, "then it is the worktree's again");
+}

@@ -44,6 +44,7 @@ pub(crate) fn tools(args: &ToolsArgs) -> Result<()> {
     println!("cargo-deny     {}", deny()?.display());
     println!("schemathesis   {}", schemathesis()?.display());
     println!("oidc-provider  {}", provider()?.display());
+    println!("shells         {}", shells()?);
     Ok(())
 }
 
@@ -96,6 +97,15 @@ pub(crate) fn c_compiler() -> Result<()> {
         return Ok(());
     }
     apt_install("build-essential").context("a C compiler is missing; install one")
+}
+
+/// The shells whose completion is tested, in whatever version the system has.
+pub(crate) fn shells() -> Result<String> {
+    const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+    for shell in SHELLS.into_iter().filter(|shell| !answers(Path::new(shell), "")) {
+        apt_install(shell).with_context(|| format!("{shell} is missing; install it"))?;
+    }
+    Ok(SHELLS.join(", "))
 }
 
 struct CargoTool {

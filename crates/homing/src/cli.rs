@@ -29,7 +29,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// The data directory [default: $HOMING_DATA, or $XDG_DATA_HOME/homing, or ~/.local/share/homing]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data: Option<PathBuf>,
     /// Certificates of authorities to trust besides the system's, as PEM [default: $HOMING_CA]
     #[arg(long, global = true, value_name = "FILE")]
@@ -85,6 +85,11 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
+/// Every command there is, with its arguments.
+pub(crate) fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
 /// Runs what was typed and says how it went.
 pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -113,7 +118,7 @@ pub(crate) fn run() -> ExitCode {
 fn unparsed(error: clap::Error) -> ExitCode {
     let typed: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    match near_commands::unknown(&error, &typed, &<Cli as clap::CommandFactory>::command()) {
+    match near_commands::unknown(&error, &typed, &command()) {
         Some(unknown) => {
             Screen::new(typed.iter().any(|word| word == "--json")).cli_error(&unknown);
             unknown.exit.into()
@@ -135,9 +140,7 @@ fn dispatch(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit
         Command::Login(args) => client_runtime()?.block_on(login::login(args, data_dir, screen)),
         Command::Logout(args) => client_runtime()?.block_on(logout::logout(args, screen)),
         Command::Config(args) => config::config(&args, screen),
-        Command::Completions(args) => {
-            completions::completions(&args, &mut <Cli as clap::CommandFactory>::command())
-        }
+        Command::Completions(args) => completions::completions(&args, &mut self::command()),
         other => client_runtime()?.block_on(ask(other, data_dir, screen)),
     }
 }
@@ -209,11 +212,11 @@ mod tests {
 
     #[test]
     fn what_people_type_instead_leads_to_commands_that_there_are() {
-        near_commands::check_other_words(&<Cli as clap::CommandFactory>::command());
+        near_commands::check_other_words(&command());
     }
 
     #[test]
     fn the_command_line_is_consistent() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -4,7 +4,7 @@
 //! `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is meant),
 //! `people_lookup` (which person or group), `follow` and `tool_calls` (watching a turn), `progress_line` (watching work that takes long), `terminal_prompt`, `keyboard`
 //! and `line_editor` (what is typed), `describe` (facts for people), `transcript` (conversations for people), `screen`, `pager`, `prompt_area` and `markdown` (what
-//! is shown), `notify` and `exit`. `background` (with `log_file`) starts and stops a server that has no terminal. The server's side is `wiring`, with `config`, `roster` (the agents),
+//! is shown), `notify` and `exit`. `completion` is what a shell is told when somebody presses TAB. `background` (with `log_file`) starts and stops a server that has no terminal. The server's side is `wiring`, with `config`, `roster` (the agents),
 //! `wall` (what they must not see), `call_back`, `seal` and `system` (clock, ids, and who we are).
 
 mod answering;
@@ -12,6 +12,7 @@ mod background;
 mod call_back;
 mod cli;
 mod commands;
+mod completion;
 mod config;
 mod credentials;
 mod data_dir;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Some("scripted-agent") => drivers::scripted_agent(),
         Some("probe-wall") => processes::wall::probe_wall(),
         Some("ground") => worktrees::ground_worker(),
+        Some("__complete") => completion::run(),
         _ => cli::run(),
     }
 }

@@ -178,7 +178,7 @@ pub(crate) fn shown_id(id: &str, remote: &Remote) -> String {
 
 /// The end of an id that no other of these has, and that is no number: where turns stand, a number is one. Ids are made in the
 /// order of time: their beginnings are alike.
-fn short(id: &str, others: &[String]) -> String {
+pub(crate) fn short(id: &str, others: &[String]) -> String {
     let bare = id.split_once('_').map_or(id, |(_, bare)| bare);
     let is_unique = |end: &str| others.iter().all(|other| other == id || !other.ends_with(end));
     let ends = (SHORT_MIN..bare.len()).map(|length| &bare[bare.len() - length..]);
@@ -193,7 +193,7 @@ async fn explained(here: Here, remote: &Remote) -> Result<Explained> {
 }
 
 /// The open session of this directory, if it has one.
-async fn session_here(remote: &Remote) -> Result<Option<String>> {
+pub(crate) async fn session_here(remote: &Remote) -> Result<Option<String>> {
     let here = Here::find(remote).await?;
     if here.worktree_of.is_some() {
         return Ok(here.worktree_of);

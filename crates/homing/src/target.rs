@@ -7,6 +7,7 @@ use api::{
     ToConversation,
 };
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::here::{self, Here, quoted};
 use crate::names;
@@ -17,7 +18,7 @@ use crate::remote::{OrCliError, Remote};
 pub(crate) struct TargetArgs {
     /// Exactly this session; refused if there is none or it has ended. An id, a piece of one, @LINE of the last `homing ls`, a
     /// title, or - for the one that this directory had before
-    #[arg(long, short, value_name = "SESSION", group = "target")]
+    #[arg(long, short, value_name = "SESSION", group = "target", add = Completes::OpenSessions)]
     session: Option<String>,
     /// The session of this conversation, such as api:CLIENT/KEY [default: this directory's]
     #[arg(long, value_name = "ADDRESS", group = "target")]
@@ -34,16 +35,16 @@ pub(crate) struct TargetArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct MakeArgs {
     /// The agent, if a session is made; refused if there is one with another
-    #[arg(long, conflicts_with = "session")]
+    #[arg(long, conflicts_with = "session", add = Completes::Agents)]
     agent: Option<String>,
     /// The agent's model, if a session is made, refused if there is one with another; `homing agents show AGENT` lists them where it can
-    #[arg(long, conflicts_with = "session")]
+    #[arg(long, conflicts_with = "session", add = Completes::Models)]
     model: Option<String>,
     /// The agent's mode, if a session is made
-    #[arg(long, conflicts_with = "session")]
+    #[arg(long, conflicts_with = "session", add = Completes::Modes)]
     mode: Option<String>,
     /// The directory it works in, if a session is made [default: this one, in a git repository its top]
-    #[arg(long, value_name = "DIR", conflicts_with = "session")]
+    #[arg(long, value_name = "DIR", conflicts_with = "session", value_hint = clap::ValueHint::DirPath)]
     directory: Option<String>,
     /// The title, if a session is made
     #[arg(long, conflicts_with = "session")]
@@ -227,10 +228,10 @@ impl Target {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TurnArgs {
     /// The session [default: this directory's], then the turn, as `homing log` numbers it; a number alone is a turn
-    #[arg(num_args = 0..=2, value_names = ["SESSION", "TURN"])]
+    #[arg(num_args = 0..=2, value_names = ["SESSION", "TURN"], add = Completes::Sessions)]
     words: Vec<String>,
     /// The session
-    #[arg(long, short, hide = true)]
+    #[arg(long, short, hide = true, add = Completes::Sessions)]
     session: Option<String>,
 }
 

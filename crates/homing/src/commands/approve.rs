@@ -5,6 +5,7 @@ mod rules;
 use anyhow::Result;
 use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionForm, Remember};
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
@@ -29,6 +30,7 @@ pub(crate) struct ApproveArgs {
     #[command(subcommand)]
     verb: Option<ApproveVerb>,
     /// The question
+    #[arg(add = Completes::Approvals)]
     approval: Option<String>,
     #[command(flatten)]
     answer: AnswerArgs,
@@ -41,6 +43,7 @@ enum ApproveVerb {
     /// Go ahead
     Yes {
         /// The question
+        #[arg(add = Completes::Approvals)]
         approval: String,
         #[command(flatten)]
         remember: RememberArgs,
@@ -48,6 +51,7 @@ enum ApproveVerb {
     /// Do not
     No {
         /// The question
+        #[arg(add = Completes::Approvals)]
         approval: String,
         #[command(flatten)]
         remember: RememberArgs,
@@ -207,7 +211,7 @@ fn standing(approval: &Approval) -> String {
 }
 
 /// The question, in a line.
-fn question(approval: &Approval) -> String {
+pub(crate) fn question(approval: &Approval) -> String {
     let tool = approval.tool.as_deref().unwrap_or_default();
     let detail = approval.detail.as_deref().unwrap_or_default();
     let wants = match approval.form {

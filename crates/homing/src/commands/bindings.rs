@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::{LIMIT_MAX, Move, PageQuery};
 
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
 use crate::{names, system, time};
@@ -17,7 +18,11 @@ pub(crate) struct BindingsArgs {
 #[derive(clap::Subcommand)]
 enum BindingsVerb {
     /// Let a conversation belong to another open session
-    Move { address: String, session: String },
+    Move {
+        address: String,
+        #[arg(add = Completes::OpenSessions)]
+        session: String,
+    },
 }
 
 pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit> {

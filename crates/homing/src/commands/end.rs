@@ -6,6 +6,7 @@ use anyhow::Result;
 use api::client::FollowItem;
 use api::{Fact, RuleFact, Session, SessionState, What};
 
+use crate::completion::Completes;
 use crate::describe;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
@@ -21,6 +22,7 @@ const END_WAIT: Duration = Duration::from_secs(30);
 #[derive(clap::Args)]
 pub(crate) struct EndArgs {
     /// The session [default: this directory's]
+    #[arg(add = Completes::OpenSessions)]
     session: Option<String>,
 }
 

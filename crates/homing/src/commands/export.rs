@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::completion::Completes;
 use crate::data_dir::write_whole;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
@@ -18,6 +19,7 @@ use crate::transcript::Transcript;
 #[derive(clap::Args)]
 pub(crate) struct ExportArgs {
     /// The session [default: this directory's]
+    #[arg(add = Completes::Sessions)]
     session: Option<String>,
     /// The file to write, for you alone [default: standard output]
     #[arg(short, long, value_name = "FILE")]

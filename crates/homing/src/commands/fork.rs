@@ -4,6 +4,7 @@ use anyhow::Result;
 use api::NewFork;
 
 use crate::commands::scope::{CHANGE_WAIT, until_changed};
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
@@ -17,6 +18,7 @@ use crate::target::session_or_here;
 #[derive(clap::Args)]
 pub(crate) struct ForkArgs {
     /// The session [default: this directory's]
+    #[arg(add = Completes::Sessions)]
     session: Option<String>,
     /// The last turn that both have [default: the last one that is over]
     #[arg(long, value_name = "TURN")]

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::{HandOver, NewGrant};
 
+use crate::completion::Completes;
 use crate::describe::GrantArg;
 use crate::exit::{CliError, Exit};
 use crate::names;
@@ -23,23 +24,35 @@ pub(crate) struct GrantArgs {
 #[derive(clap::Subcommand)]
 enum GrantVerb {
     /// List what was given on it
-    Ls { on: String },
+    Ls {
+        #[arg(add = Completes::SessionsAndAgents)]
+        on: String,
+    },
     /// Give something, in place of what they were given before
     ///
     /// Whoever may prompt has a shell as the agent's user. An agent on which something was given is no longer open to
     /// everybody else.
     Give {
+        #[arg(add = Completes::SessionsAndAgents)]
         on: String,
         to: String,
         #[arg(value_enum)]
         grant: GrantArg,
     },
     /// Take it back
-    Take { on: String, from: String },
+    Take {
+        #[arg(add = Completes::SessionsAndAgents)]
+        on: String,
+        from: String,
+    },
     /// Offer a session to somebody, whose it is when they accept it
     ///
     /// They have seven days. Nothing changes until then.
-    HandOver { session: String, to: String },
+    HandOver {
+        #[arg(add = Completes::Sessions)]
+        session: String,
+        to: String,
+    },
     /// List the sessions that are offered to you, and those of yours that you have offered
     Offers,
     /// Accept a session that is offered to you
@@ -49,7 +62,10 @@ enum GrantVerb {
     /// Decline a session that is offered to you
     Decline { session: String },
     /// Take back the offer of a session that you manage
-    Keep { session: String },
+    Keep {
+        #[arg(add = Completes::Sessions)]
+        session: String,
+    },
 }
 
 pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use api::{Code, IMPORT_BYTES_MAX, ImportQuery};
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::target::path_text;
@@ -22,10 +23,10 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     title: Option<String>,
     /// The directory it works in [default: one of its own]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: Option<String>,
     /// The agent [default: the default agent]
-    #[arg(long)]
+    #[arg(long, add = Completes::Agents)]
     agent: Option<String>,
 }
 

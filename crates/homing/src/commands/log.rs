@@ -7,6 +7,7 @@ use anyhow::Result;
 use api::client::FollowItem;
 use api::{Fact, FactsQuery, LIMIT_MAX, MessageQuery, RuleFact, What};
 
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{TextStyle, tame};
@@ -22,6 +23,7 @@ use crate::{describe, time};
 #[derive(clap::Args)]
 pub(crate) struct LogArgs {
     /// The session [default: this directory's]
+    #[arg(add = Completes::Sessions)]
     session: Option<String>,
     /// Go on with what happens next
     #[arg(long, short)]

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::{Doing, LIMIT_MAX, Page, Session, SessionsQuery, Waiting, Which};
 
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
@@ -22,10 +23,10 @@ pub(crate) struct LsArgs {
     #[arg(long, conflicts_with = "all")]
     ended: bool,
     /// Only those of this agent
-    #[arg(long)]
+    #[arg(long, add = Completes::Agents)]
     agent: Option<String>,
     /// Only those that work in this directory or below it
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: Option<String>,
     /// Only those that do this
     #[arg(long, value_enum, conflicts_with = "ended")]

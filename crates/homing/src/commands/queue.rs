@@ -4,6 +4,7 @@ use anyhow::Result;
 use api::client::ChangeOutcome;
 use api::{EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt, ReceiptState};
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
@@ -30,6 +31,7 @@ const COLUMNS: [Column; 5] = [
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct QueueArgs {
     /// The session [default: this directory's]
+    #[arg(add = Completes::OpenSessions)]
     session: Option<String>,
     #[command(subcommand)]
     verb: Option<QueueVerb>,
@@ -39,9 +41,10 @@ pub(crate) struct QueueArgs {
 enum QueueVerb {
     /// Put a waiting message elsewhere in the queue
     Move {
+        #[arg(add = Completes::Messages)]
         message: String,
         /// Before this one
-        #[arg(long, value_name = "MESSAGE", group = "place")]
+        #[arg(long, value_name = "MESSAGE", group = "place", add = Completes::Messages)]
         before: Option<String>,
         /// Before all others
         #[arg(long, group = "place")]
@@ -52,6 +55,7 @@ enum QueueVerb {
     },
     /// Put other words in a waiting message
     Edit {
+        #[arg(add = Completes::Messages)]
         message: String,
         #[arg(required = true)]
         text: Vec<String>,
@@ -60,9 +64,13 @@ enum QueueVerb {
         revision: Option<u32>,
     },
     /// Keep a waiting message from being started
-    Hold { message: String },
+    Hold {
+        #[arg(add = Completes::Messages)]
+        message: String,
+    },
     /// Let a held message be started, here or where it was written for
     Release {
+        #[arg(add = Completes::Messages)]
         message: String,
         /// In the scope of now
         #[arg(long, group = "where")]
@@ -72,7 +80,10 @@ enum QueueVerb {
         there: bool,
     },
     /// Take a waiting message back
-    Withdraw { message: String },
+    Withdraw {
+        #[arg(add = Completes::Messages)]
+        message: String,
+    },
 }
 
 impl QueueVerb {

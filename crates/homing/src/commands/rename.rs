@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::SessionChange;
 
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::tame_name;
@@ -15,7 +16,7 @@ use crate::target::session_or_here;
 #[derive(clap::Args)]
 pub(crate) struct RenameArgs {
     /// The session, then its title; with the title alone it is this directory's session
-    #[arg(required = true, num_args = 1..=2, value_names = ["SESSION", "TITLE"])]
+    #[arg(required = true, num_args = 1..=2, value_names = ["SESSION", "TITLE"], add = Completes::Sessions)]
     words: Vec<String>,
 }
 

@@ -23,6 +23,7 @@ enum RootsVerb {
     Ls,
     /// Let somebody choose a directory
     Add {
+        #[arg(value_hint = clap::ValueHint::DirPath)]
         directory: String,
         /// The person, group or org that may [default: you]
         #[arg(long)]
@@ -30,6 +31,7 @@ enum RootsVerb {
     },
     /// Let them no more
     Rm {
+        #[arg(value_hint = clap::ValueHint::DirPath)]
         directory: String,
         /// The person, group or org that may not [default: you]
         #[arg(long)]

@@ -8,6 +8,7 @@ use api::{
 };
 use std::time::Duration;
 
+use crate::completion::Completes;
 use crate::describe;
 use crate::exit::{CliError, Exit};
 use crate::progress_line::{LEFT, Watched, watch};
@@ -25,7 +26,7 @@ pub(super) const CHANGE_WAIT: Duration = Duration::from_secs(120);
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct ScopeArgs {
     /// The session [default: this directory's]
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, add = Completes::OpenSessions)]
     session: Option<String>,
     /// Refuse it if it has to wait for a turn
     #[arg(long, global = true)]
@@ -39,6 +40,7 @@ enum ScopeVerb {
     /// Go into a git worktree of this name, made if it is not there
     Enter {
         /// Letters, digits and dashes
+        #[arg(add = Completes::OwnWorktrees)]
         name: String,
         /// The revision that it begins with [default: the current one]
         #[arg(long)]
@@ -51,15 +53,18 @@ enum ScopeVerb {
     Exit,
     /// Another agent, model or mode; an empty model or mode is the agent's own
     Set {
-        #[arg(long)]
+        #[arg(long, add = Completes::Agents)]
         agent: Option<String>,
-        #[arg(long)]
+        #[arg(long, add = Completes::Models)]
         model: Option<String>,
-        #[arg(long)]
+        #[arg(long, add = Completes::Modes)]
         mode: Option<String>,
     },
     /// Name the directory anew, because it has moved
-    Relink { directory: String },
+    Relink {
+        #[arg(value_hint = clap::ValueHint::DirPath)]
+        directory: String,
+    },
     /// Give up a change that has not begun
     Keep,
     /// List the agent's slash commands

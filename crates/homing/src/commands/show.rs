@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::{MessageQuery, Readiness, Receipt, Session, TitleBy};
 
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::names::{SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
@@ -14,6 +15,7 @@ use crate::{describe, time};
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     /// A session or a message [default: this directory's session]
+    #[arg(add = Completes::SessionsAndMessages)]
     what: Option<String>,
     /// Wait up to so many seconds for a message to become final
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=60))]

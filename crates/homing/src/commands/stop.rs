@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::{FactsQuery, MessageQuery, Receipt, ReceiptState, Story, What};
 
+use crate::completion::Completes;
 use crate::describe;
 use crate::exit::Exit;
 use crate::names::{SessionOrMessage, session_or_message};
@@ -22,6 +23,7 @@ const LAST_FACTS: u64 = 20;
 #[derive(clap::Args)]
 pub(crate) struct StopArgs {
     /// A message or a session [default: this directory's session]
+    #[arg(add = Completes::OpenSessionsAndMessages)]
     what: Option<String>,
 }
 

@@ -9,6 +9,7 @@ use api::{
     WorktreesQuery,
 };
 
+use crate::completion::Completes;
 use crate::exit::Exit;
 use crate::names::{self, Kind};
 use crate::progress_line::until_over;
@@ -42,7 +43,7 @@ const REMOVED_COLUMNS: [Column; 5] = [
 #[derive(clap::Args)]
 pub(crate) struct WorktreeArgs {
     /// Only this session's [default: all that you may see]
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, add = Completes::Sessions)]
     session: Option<String>,
     #[command(subcommand)]
     verb: Option<WorktreeVerb>,
@@ -58,6 +59,7 @@ enum WorktreeVerb {
     },
     /// Remove one that its session is not in
     Rm {
+        #[arg(add = Completes::Worktrees)]
         name: String,
         /// Leave out the teardown script
         #[arg(long)]
@@ -65,6 +67,7 @@ enum WorktreeVerb {
     },
     /// Have one back, as it was when it was removed, or last recorded before somebody deleted it
     Restore {
+        #[arg(add = Completes::RemovedWorktrees)]
         name: String,
         /// The reference that keeps it, if it was removed several times [default: the last]
         #[arg(long, value_name = "REF")]
@@ -75,6 +78,7 @@ enum WorktreeVerb {
     /// As `git merge` there would do, but without hooks. If files were changed on both sides, are changed there, or are not
     /// committed in the worktree, they are named and nothing is changed.
     Merge {
+        #[arg(add = Completes::Worktrees)]
         name: String,
         /// Only say what would come of it
         #[arg(long)]
@@ -85,6 +89,7 @@ enum WorktreeVerb {
     /// The branch and what is staged there stay as they are. If files were changed on both sides, or are changed there, they are
     /// named and nothing is changed.
     Apply {
+        #[arg(add = Completes::Worktrees)]
         name: String,
         /// Only say what would come of it
         #[arg(long)]

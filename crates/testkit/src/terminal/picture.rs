@@ -68,6 +68,8 @@ impl Picture {
                 Some(end + 1)
             }
             b']' => Some(rest.find('\x07')? + 1),
+            // The choice of a set of characters.
+            b'(' | b')' => (rest.len() > 2).then_some(3),
             _ => Some(2),
         }
     }

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use anyhow::Result;
 use api::{Account, NewAccount};
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::Screen;
@@ -26,6 +27,7 @@ enum AccountVerb {
     /// for each variable. It is kept sealed and cannot be read back.
     Set {
         /// The agent
+        #[arg(add = Completes::Agents)]
         name: String,
         /// Variables that the agent takes, ANTHROPIC_API_KEY for instance; `homing agents show NAME` lists them
         #[arg(required = true, value_name = "VARIABLE")]
@@ -34,11 +36,13 @@ enum AccountVerb {
     /// Take it away; your turns use the house's again
     Remove {
         /// The agent
+        #[arg(add = Completes::Agents)]
         name: String,
     },
     /// Show which variables you gave, and when
     Show {
         /// The agent
+        #[arg(add = Completes::Agents)]
         name: String,
     },
 }

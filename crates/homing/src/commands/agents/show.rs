@@ -4,6 +4,7 @@ use anyhow::Result;
 use api::{Agent, Choice, MemoryMove, SignIn, TriedVersions, VersionAge};
 
 use super::{abilities, is_program};
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{Screen, TextStyle};
@@ -12,6 +13,7 @@ use crate::screen::{Screen, TextStyle};
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     /// The agent
+    #[arg(add = Completes::Agents)]
     name: String,
 }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::{NewRule, Rule, RuleEffect};
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::people_lookup::{GranteeNames, grantee};
 use crate::remote::{OrCliError, Remote};
@@ -36,16 +37,16 @@ enum RulesVerb {
 #[derive(clap::Args)]
 struct AddArgs {
     /// Only questions of this agent
-    #[arg(long)]
+    #[arg(long, add = Completes::Agents)]
     agent: Option<String>,
     /// Only questions about this tool; with a star at the end, about all whose names begin so
     #[arg(long)]
     tool: Option<String>,
     /// Only in this directory and below it
-    #[arg(long)]
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
     directory: Option<String>,
     /// Only in this session; the rule goes when it ends
-    #[arg(long)]
+    #[arg(long, add = Completes::OpenSessions)]
     session: Option<String>,
     /// Until when it counts: a duration such as 12h or 30d, a day, or a moment [default: until it is removed]
     #[arg(long)]

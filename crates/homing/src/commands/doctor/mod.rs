@@ -21,6 +21,7 @@ use serde::Serialize;
 use store::{AuditLog, AuditRow, ChainHead, People, chain};
 use store_sqlite::{Options, SqliteStore};
 
+use crate::completion::Completes;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::exit::Exit;
@@ -60,7 +61,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Only this agent, with one real turn, which may cost money
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = Completes::Agents)]
     agent: Option<String>,
     /// Run one real turn of each agent that is here, which may cost money
     #[arg(long)]

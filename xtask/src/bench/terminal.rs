@@ -21,8 +21,13 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     let listed = run(bench, &data, &["ls", "-n", "1", "--json"])?.1;
     let listed: Value = serde_json::from_slice(&listed)?;
     let session = listed["items"][0]["id"].as_str().context("a session has an id")?.to_owned();
-    let commands: [(&str, Vec<&str>); 2] =
-        [("`homing ls`", vec!["ls"]), ("`homing show`", vec!["show", &session])];
+    let complete = |typed| vec!["__complete", "fish", "homing", "show", typed];
+    let commands: [(&str, Vec<&str>); 4] = [
+        ("`homing ls`", vec!["ls"]),
+        ("`homing show`", vec!["show", &session]),
+        ("`homing show` and TAB", complete("")),
+        ("`homing show zz` and TAB", complete("zz")),
+    ];
     let mut rounds = Rounds::default();
     for _ in 0..bench.rounds {
         for (name, arguments) in &commands {

@@ -20,7 +20,7 @@ use clap::{Arg, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, ValueCompleter, complete};
 
 use crate::cli;
-use candidates::Candidate;
+use candidates::OfferedName;
 use shells::Asked;
 pub(crate) use shells::script;
 
@@ -69,7 +69,7 @@ enum Paths {
 /// Everything that a shell is told.
 #[derive(Debug, Default)]
 struct Suggested {
-    candidates: Vec<Candidate>,
+    candidates: Vec<OfferedName>,
     /// The shell is to complete these itself.
     paths: Option<Paths>,
 }
@@ -99,7 +99,7 @@ fn suggest(words: &[String]) -> Suggested {
         let help = found.get_help().map(ToString::to_string).unwrap_or_default();
         let value = found.get_value().to_str().filter(|value| is_told(value))?;
         let words = help.lines().next().unwrap_or_default().to_owned();
-        Some(Candidate { value: value.to_owned(), words })
+        Some(OfferedName { value: value.to_owned(), words })
     });
     Suggested { candidates: candidates.collect(), paths: paths.get().copied() }
 }

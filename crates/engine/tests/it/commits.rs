@@ -1,4 +1,4 @@
-//! What a turn costs: commits are what it waits for, and each is counted here.
+//! The cost of a turn: commits are what it waits for, and each is counted here.
 
 use crate::puppet::Puppet;
 use crate::scope::in_directory;

@@ -25,14 +25,14 @@ const WORDS_MAX: usize = 60;
 
 /// One thing that may come next on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct OfferedName {
     /// The word.
     pub(super) value: String,
     /// A few words about it; may be empty.
     pub(super) words: String,
 }
 
-impl Candidate {
+impl OfferedName {
     /// One with somebody else's words, if it is harmless and goes on as was typed.
     fn theirs(typed: &str, value: &str, words: &str) -> Option<Self> {
         (value.starts_with(typed) && is_harmless(value))
@@ -61,8 +61,8 @@ fn tame(words: &str) -> String {
 }
 
 /// The candidates for what was typed; none if the server cannot be asked.
-pub(super) fn ask(what: Completes, typed: &str, line: &ShellLine) -> Vec<Candidate> {
-    let asked = || -> Result<Vec<Candidate>> {
+pub(super) fn ask(what: Completes, typed: &str, line: &ShellLine) -> Vec<OfferedName> {
+    let asked = || -> Result<Vec<OfferedName>> {
         let remote = remote(line)?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(candidates(what, typed, line, &remote))
@@ -83,7 +83,7 @@ async fn candidates(
     typed: &str,
     line: &ShellLine,
     remote: &Remote,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<OfferedName>> {
     Ok(match what {
         Completes::OpenSessions => sessions(Which::Open, typed, remote).await?,
         Completes::Sessions => sessions(Which::All, typed, remote).await?,
@@ -114,7 +114,7 @@ impl ShellLine {
 }
 
 /// Sessions: by their short ids, or by what was begun to type: a title that a person gave, a whole id.
-async fn sessions(which: Which, typed: &str, remote: &Remote) -> Result<Vec<Candidate>> {
+async fn sessions(which: Which, typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
     let limit = Some(SESSIONS_MAX);
     let newest = SessionsQuery { which: Some(which), limit, ..SessionsQuery::default() };
     let named = match typed {
@@ -138,10 +138,10 @@ async fn sessions(which: Which, typed: &str, remote: &Remote) -> Result<Vec<Cand
     let ids: Vec<String> = newest.iter().map(|session| session.id.clone()).collect();
     let by_id = newest
         .iter()
-        .filter_map(|session| Candidate::theirs(typed, &names::short(&session.id, &ids), &about(session)));
+        .filter_map(|session| OfferedName::theirs(typed, &names::short(&session.id, &ids), &about(session)));
     let by_more = newest.iter().chain(&named).filter(|_| !typed.is_empty()).filter_map(|session| {
-        let whole = Candidate::theirs(typed, &session.id, &about(session));
-        whole.or_else(|| Candidate::theirs(typed, title(session)?, &about_titled(session)))
+        let whole = OfferedName::theirs(typed, &session.id, &about(session));
+        whole.or_else(|| OfferedName::theirs(typed, title(session)?, &about_titled(session)))
     });
     Ok(once_each(by_id.chain(by_more)))
 }
@@ -170,17 +170,17 @@ fn with_work(session: &Session, words: &str) -> String {
     }
 }
 
-async fn with_messages(which: Which, typed: &str, remote: &Remote) -> Result<Vec<Candidate>> {
+async fn with_messages(which: Which, typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
     let (sessions, messages) = tokio::join!(sessions(which, typed, remote), messages(typed, remote));
     Ok(once_each(sessions?.into_iter().chain(messages.unwrap_or_default())))
 }
 
-async fn with_agents(typed: &str, remote: &Remote) -> Result<Vec<Candidate>> {
+async fn with_agents(typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
     let (sessions, known) = tokio::join!(sessions(Which::Open, typed, remote), remote.client.agents());
     Ok(once_each(sessions?.into_iter().chain(agents(typed, &known.or_cli_error()?.items))))
 }
 
-async fn messages(typed: &str, remote: &Remote) -> Result<Vec<Candidate>> {
+async fn messages(typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
     let Some(session) = names::session_here(remote).await? else { return Ok(Vec::new()) };
     let queue = remote.client.queue(&session).await.or_cli_error()?.items;
     let ids: Vec<String> = queue.iter().map(|message| message.id.clone()).collect();
@@ -191,16 +191,16 @@ async fn messages(typed: &str, remote: &Remote) -> Result<Vec<Candidate>> {
     Ok(found.collect())
 }
 
-async fn approvals(typed: &str, remote: &Remote) -> Result<Vec<Candidate>> {
+async fn approvals(typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
     let open: Vec<Approval> = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?.items;
     let ids: Vec<String> = open.iter().map(|asked| asked.id.clone()).collect();
     Ok(open.iter().filter_map(|asked| by_id(typed, &asked.id, &ids, &approve::question(asked))).collect())
 }
 
 /// By its short id, or the whole one if that was begun.
-fn by_id(typed: &str, id: &str, ids: &[String], words: &str) -> Option<Candidate> {
-    let short = Candidate::theirs(typed, &names::short(id, ids), words);
-    short.or_else(|| Candidate::theirs(typed, id, words))
+fn by_id(typed: &str, id: &str, ids: &[String], words: &str) -> Option<OfferedName> {
+    let short = OfferedName::theirs(typed, &names::short(id, ids), words);
+    short.or_else(|| OfferedName::theirs(typed, id, words))
 }
 
 /// The worktrees that were last recorded, of one session if one is named. Nothing is looked at for that.
@@ -214,10 +214,14 @@ async fn known_worktrees(session: Option<&str>, remote: &Remote) -> Result<Workt
     Ok(known)
 }
 
-fn worktrees(typed: &str, known: &Worktrees) -> Vec<Candidate> {
+fn worktrees(typed: &str, known: &Worktrees) -> Vec<OfferedName> {
     once_each(known.items.iter().filter_map(|tree| {
         let used = if tree.in_use { "in use: " } else { "" };
-        Candidate::theirs(typed, &tree.name, &format!("{used}{}", branch_of(&tree.branch, &tree.repository)))
+        OfferedName::theirs(
+            typed,
+            &tree.name,
+            &format!("{used}{}", branch_of(&tree.branch, &tree.repository)),
+        )
     }))
 }
 
@@ -226,17 +230,17 @@ fn branch_of(branch: &str, repository: &str) -> String {
     format!("{branch} of {name}")
 }
 
-fn removed_worktrees(typed: &str, known: &Worktrees) -> Vec<Candidate> {
+fn removed_worktrees(typed: &str, known: &Worktrees) -> Vec<OfferedName> {
     let missing = known.items.iter().filter(|tree| tree.missing);
     let missing =
         missing.map(|tree| (&tree.name, format!("missing: {}", branch_of(&tree.branch, &tree.repository))));
     let removed = known.removed.iter();
     let removed =
         removed.map(|tree| (&tree.name, format!("removed: {}", branch_of(&tree.branch, &tree.repository))));
-    once_each(missing.chain(removed).filter_map(|(name, words)| Candidate::theirs(typed, name, &words)))
+    once_each(missing.chain(removed).filter_map(|(name, words)| OfferedName::theirs(typed, name, &words)))
 }
 
-fn agents(typed: &str, agents: &[Agent]) -> Vec<Candidate> {
+fn agents(typed: &str, agents: &[Agent]) -> Vec<OfferedName> {
     let found = agents.iter().filter_map(|agent| {
         let usual = if agent.default { "the default; " } else { "" };
         let here = match (&agent.missing, &agent.version) {
@@ -244,14 +248,16 @@ fn agents(typed: &str, agents: &[Agent]) -> Vec<Candidate> {
             (None, Some(version)) => format!("{} {version}", agent.kind),
             (None, None) => agent.kind.clone(),
         };
-        Candidate::theirs(typed, &agent.name, &format!("{usual}{here}"))
+        OfferedName::theirs(typed, &agent.name, &format!("{usual}{here}"))
     });
     found.collect()
 }
 
-fn choices(typed: &str, choices: Option<Vec<Choice>>) -> Vec<Candidate> {
+fn choices(typed: &str, choices: Option<Vec<Choice>>) -> Vec<OfferedName> {
     let choices = choices.unwrap_or_default();
-    once_each(choices.iter().filter_map(|choice| Candidate::theirs(typed, &choice.name, &choice.description)))
+    once_each(
+        choices.iter().filter_map(|choice| OfferedName::theirs(typed, &choice.name, &choice.description)),
+    )
 }
 
 /// The agent whose models are meant: the one that the line names, that of its session or of this directory's, or the default.
@@ -270,8 +276,8 @@ async fn agent(line: &ShellLine, remote: &Remote) -> Result<Option<Agent>> {
 }
 
 /// Each word once, in this order.
-fn once_each(all: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
-    let mut once: Vec<Candidate> = Vec::new();
+fn once_each(all: impl Iterator<Item = OfferedName>) -> Vec<OfferedName> {
+    let mut once: Vec<OfferedName> = Vec::new();
     for candidate in all {
         if !once.iter().any(|other| other.value == candidate.value) {
             once.push(candidate);
@@ -311,7 +317,7 @@ mod tests {
             assert!(!is_harmless(hostile), "{hostile:?}");
         }
         assert!(!is_harmless(&"x".repeat(VALUE_MAX + 1)));
-        assert_eq!(Candidate::theirs("the", "shop", ""), None);
+        assert_eq!(OfferedName::theirs("the", "shop", ""), None);
     }
 
     #[test]

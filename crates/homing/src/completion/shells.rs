@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use clap_complete::Shell;
 
 use super::bash_line::BashLine;
-use super::candidates::Candidate;
+use super::candidates::OfferedName;
 use super::{Paths, Suggested};
 use crate::screen::{cut, padded, width};
 
@@ -95,14 +95,14 @@ impl Asked {
         out.flush()
     }
 
-    fn lines(&self, candidates: &[Candidate]) -> Vec<String> {
+    fn lines(&self, candidates: &[OfferedName]) -> Vec<String> {
         match self {
             Self::Bash { line, replaced, is_listing, width } => {
-                let put_in = |candidate: &Candidate| {
+                let put_in = |candidate: &OfferedName| {
                     let value = line.put_in(replaced, &candidate.value)?;
-                    Some(Candidate { value, words: candidate.words.clone() })
+                    Some(OfferedName { value, words: candidate.words.clone() })
                 };
-                let put_in: Vec<Candidate> = candidates.iter().filter_map(put_in).collect();
+                let put_in: Vec<OfferedName> = candidates.iter().filter_map(put_in).collect();
                 // The only one is put in, whatever bash says that it will do.
                 match *is_listing && put_in.len() > 1 {
                     true => beside(&put_in, "(", ")", *width),
@@ -111,21 +111,22 @@ impl Asked {
             }
             Self::Zsh { width, .. } => {
                 let shown = beside(candidates, "-- ", "", *width);
-                let line = |(candidate, shown): (&Candidate, String)| format!("{}	{shown}", candidate.value);
+                let line =
+                    |(candidate, shown): (&OfferedName, String)| format!("{}	{shown}", candidate.value);
                 candidates.iter().zip(shown).map(line).collect()
             }
             Self::Fish { .. } => {
-                candidates.iter().map(|Candidate { value, words }| format!("{value}\t{words}")).collect()
+                candidates.iter().map(|OfferedName { value, words }| format!("{value}\t{words}")).collect()
             }
         }
     }
 }
 
 /// Candidates with their words beside them, in two columns.
-fn beside(candidates: &[Candidate], before: &str, after: &str, columns: usize) -> Vec<String> {
+fn beside(candidates: &[OfferedName], before: &str, after: &str, columns: usize) -> Vec<String> {
     let widths = candidates.iter().map(|candidate| width(&candidate.value));
     let column = widths.max().unwrap_or(0).min(COLUMN_MAX);
-    let line = |Candidate { value, words }: &Candidate| {
+    let line = |OfferedName { value, words }: &OfferedName| {
         if words.is_empty() {
             return value.clone();
         }
@@ -158,7 +159,7 @@ mod tests {
         let asked = Asked::read(arguments.iter().map(OsString::from).collect()).unwrap();
         let candidates = candidates
             .iter()
-            .map(|(value, words)| Candidate { value: (*value).into(), words: (*words).into() })
+            .map(|(value, words)| OfferedName { value: (*value).into(), words: (*words).into() })
             .collect();
         let mut out = Vec::new();
         asked.tell(&Suggested { candidates, paths: None }, &mut out).unwrap();

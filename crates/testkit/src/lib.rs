@@ -37,7 +37,7 @@ pub use poor_kernel::{lose_namespaces_of_processes, lose_walls};
 pub use port::Port;
 pub use provider::Provider;
 pub use sse::{EventStream, StreamEvent};
-pub use terminal::{Terminal, TerminalSize};
+pub use terminal::{ShownPiece, Terminal, TerminalSize, replayed};
 
 use std::time::{Duration, Instant};
 

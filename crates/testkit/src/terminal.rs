@@ -1,5 +1,5 @@
 //! Somebody at a terminal: a pseudo-terminal with a command in it, keys that are pressed, and what can be seen. `picture`
-//! is the screen as a person would see it.
+//! is the screen as a person would see it. Everything that is shown is recorded with its time, and can be played again.
 
 mod picture;
 
@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -23,12 +24,20 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
+/// Something that was sent to a terminal, and when: since the command was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownPiece {
+    pub at: Duration,
+    pub bytes: Vec<u8>,
+}
+
 /// A command that runs in a terminal of its own. It is ended when this is dropped.
 #[derive(Debug)]
 pub struct Terminal {
     keyboard: File,
     child: Child,
     seen: Arc<Mutex<Picture>>,
+    shown: Arc<Mutex<Vec<ShownPiece>>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -51,14 +60,19 @@ impl Terminal {
         let ours = File::from(ours);
         let seen = Arc::new(Mutex::new(Picture::new(usize::from(size.columns), usize::from(size.rows))));
         let (mut from, to) = (ours.try_clone().expect("one more descriptor"), Arc::clone(&seen));
+        let (began, shown) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
+        let recorder = Arc::clone(&shown);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
             // It fails once the other side is closed.
             while let Ok(count) = from.read(&mut bytes) {
-                to.lock().unwrap_or_else(PoisonError::into_inner).draw(&bytes[..count]);
+                let bytes = &bytes[..count];
+                let piece = ShownPiece { at: began.elapsed(), bytes: bytes.to_vec() };
+                recorder.lock().unwrap_or_else(PoisonError::into_inner).push(piece);
+                to.lock().unwrap_or_else(PoisonError::into_inner).draw(bytes);
             }
         });
-        Self { keyboard: ours, child, seen, reader: Some(reader) }
+        Self { keyboard: ours, child, seen, shown, reader: Some(reader) }
     }
 
     /// Presses keys: text, with `\r` for Enter and the usual sequences for others.
@@ -83,6 +97,16 @@ impl Terminal {
     /// The rows that can be seen now, without the empty ones at the end.
     pub fn rows(&self) -> Vec<String> {
         self.picture(|picture| picture.rows())
+    }
+
+    /// Every row there is, those that have scrolled away included. A line that the terminal broke is several.
+    pub fn all_rows(&self) -> Vec<String> {
+        self.picture(|picture| picture.all_rows())
+    }
+
+    /// Everything that was shown so far, with its times.
+    pub fn recorded(&self) -> Vec<ShownPiece> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The row and the column of the cursor.
@@ -140,6 +164,13 @@ impl Drop for Terminal {
             let _ = reader.join();
         }
     }
+}
+
+/// The rows of a terminal to which this was sent.
+pub fn replayed(size: TerminalSize, bytes: &[u8]) -> Vec<String> {
+    let mut picture = Picture::new(usize::from(size.columns), usize::from(size.rows));
+    picture.draw(bytes);
+    picture.all_rows()
 }
 
 fn resize(terminal: &impl std::os::fd::AsFd, size: TerminalSize) {

@@ -173,6 +173,11 @@ impl Picture {
         lines
     }
 
+    /// Every row as it is on the screen, or was before it scrolled away; a line that the terminal broke is several.
+    pub(super) fn all_rows(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.cells.iter().collect::<String>().trim_end().to_owned()).collect()
+    }
+
     pub(super) fn rows(&self) -> Vec<String> {
         let seen = self.rows.iter().skip(self.top);
         let mut rows: Vec<String> =

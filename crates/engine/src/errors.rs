@@ -53,7 +53,7 @@ pub enum WayInError {
     #[error("only {who} may answer this, as rule {rule} says; whoever manages the session can say no")]
     NotYoursToAnswer { who: String, rule: RuleId },
     /// It is no answer to what was asked.
-    #[error("this is no answer to what was asked, which takes {}", takes_words(*takes))]
+    #[error("this does not answer the question, which takes {}", takes_words(*takes))]
     UnfitAnswer { takes: ApprovalForm },
     /// Somebody was faster.
     #[error("too late: it was answered before, by {}", .0.whom())]
@@ -65,7 +65,7 @@ pub enum WayInError {
     #[error("the session is in no worktree")]
     NotInWorktree,
     /// The wish belongs to another scope than that of now.
-    #[error("this belongs to another scope than the one the session is in now")]
+    #[error("this belongs to another directory, worktree or agent than the session has now")]
     OtherScope,
     /// The session that is there has another agent or model than the sender says. Nothing was said to it.
     #[error("{session} has {}: nothing was said to it", agent_words(agent, model.as_deref()))]
@@ -93,7 +93,7 @@ pub enum ViewError {
     #[error("the scope has changed while this was looked up: ask again")]
     Stale,
     /// The subject belongs to another scope than that of now.
-    #[error("this belongs to another scope than the one the session is in now")]
+    #[error("this belongs to another directory, worktree or agent than the session has now")]
     OtherScope,
 }
 
@@ -128,7 +128,7 @@ pub enum PeopleError {
     #[error("this session is offered to somebody who has not answered yet: take that offer back first")]
     OfferedAlready,
     /// Agents could read what is not theirs, so nobody else is let in.
-    #[error("agents are not walled off from this server's data, so nobody else can be let in: {}", findings.join("; "))]
+    #[error("nobody else can be let in, because agents could read this server's data: {}", findings.join("; "))]
     WallNotProved { findings: Vec<String> },
     /// A token makes no way in that would outlast it.
     #[error(
@@ -180,13 +180,13 @@ pub enum AccessError {
     #[error("only {} may do this", role_word(*.0))]
     NeedsRole(Role),
     /// It may be seen, but not this.
-    #[error("this needs the grant `{}` on the session, which you do not have", grant_word(*.0))]
+    #[error("you were not given `{}` on this session", grant_word(*.0))]
     Needs(Grant),
     /// The agent may not be used by them.
-    #[error("you may not use this agent: an admin can let you (`homing grant give`)")]
+    #[error("you may not use this agent; an admin can let you")]
     AgentNotYours,
     /// The directory is under none that they may choose.
-    #[error("this directory is under none that you may choose: an admin can let you (`homing roots add`)")]
+    #[error("you may not choose this directory; an admin can let you")]
     DirectoryNotYours,
     /// The credential is for one turn of one session only.
     #[error("this credential is for one turn of one session, and for nothing else")]
@@ -209,7 +209,9 @@ pub enum UnavailableError {
     #[error("not available just now: {0}")]
     Unavailable(String),
     /// It may or may not have been accepted: ask again with the same key.
-    #[error("it is not known whether this was accepted: ask again with the same idempotency key")]
+    #[error(
+        "it is not known whether this was accepted: ask again with the same Idempotency-Key, and it is accepted once in any case"
+    )]
     Unclear,
 }
 
@@ -217,7 +219,7 @@ pub enum UnavailableError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConflictError {
     /// The key was used for another wish.
-    #[error("this idempotency key was used for another request")]
+    #[error("this Idempotency-Key was used for another request")]
     KeyReused,
     /// Its subject has gone on.
     #[error("too late: it has gone on in the meantime")]

@@ -124,6 +124,20 @@ pub(crate) fn how_to_choose(directory: &str, me: &Me) -> String {
     }
 }
 
+/// A directory as people read it: what is below their own home begins with `~`.
+pub(crate) fn with_tilde(directory: &str) -> String {
+    let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
+    below_home(directory, home.as_deref())
+}
+
+fn below_home(directory: &str, home: Option<&str>) -> String {
+    let below = home.and_then(|home| directory.strip_prefix(home.trim_end_matches('/')));
+    match below {
+        Some(below) if below.is_empty() || below.starts_with('/') => format!("~{below}"),
+        _ => directory.to_owned(),
+    }
+}
+
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+,%=".contains(c);
@@ -150,6 +164,14 @@ mod tests {
         // The nearest one counts, also if its `.git` is a file, as in a worktree.
         std::fs::write(deep.join(".git"), "gitdir: elsewhere").unwrap();
         assert_eq!(repository_top(&deep, us), Some(deep.as_path()));
+    }
+
+    #[test]
+    fn what_is_below_home_begins_with_a_tilde() {
+        let shown = |directory| below_home(directory, Some("/home/ana/"));
+        assert_eq!((shown("/home/ana").as_str(), shown("/home/ana/shop").as_str()), ("~", "~/shop"));
+        assert_eq!((shown("/home/anabel").as_str(), shown("/srv").as_str()), ("/home/anabel", "/srv"));
+        assert_eq!(below_home("/srv", None), "/srv");
     }
 
     #[test]

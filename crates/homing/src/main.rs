@@ -45,6 +45,7 @@ mod tool_calls;
 mod transcript;
 mod wall;
 mod wiring;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -173,7 +173,23 @@ pub(crate) fn shown(kind: Kind, ids: &[String], remote: &Remote) -> Vec<(String,
 
 /// An id as it is shown alone: short on a terminal.
 pub(crate) fn shown_id(id: &str, remote: &Remote) -> String {
-    if remote.screen.out_is_terminal { short(id, &[]) } else { id.to_owned() }
+    if remote.screen.out_is_terminal { short_id(id) } else { id.to_owned() }
+}
+
+/// An id as somebody reads it.
+pub(crate) fn short_id(id: &str) -> String {
+    short(id, &[])
+}
+
+/// Words in which whole ids are short ones, for whoever reads them on a terminal.
+pub(crate) fn with_short_ids(words: &str) -> String {
+    let is_of_id = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let word = |word: &str| {
+        let digits = word.trim_end_matches(|c| !is_of_id(c));
+        let is_id = digits.parse::<SessionId>().is_ok() || digits.parse::<MessageId>().is_ok();
+        if is_id { format!("{}{}", short_id(digits), &word[digits.len()..]) } else { word.to_owned() }
+    };
+    words.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// The end of an id that no other of these has, and that is no number: where turns stand, a number is one. Ids are made in the
@@ -255,7 +271,11 @@ fn at(line: &str, kinds: &[Kind], remote: &Remote) -> Result<(Kind, String)> {
     let (what, list) = kind.words();
     let lines = lists.lines(kind);
     let found = lines.get(number - 1).cloned().ok_or_else(|| {
-        let why = format!("{line}: the last list of {list} in this terminal has {} lines", lines.len());
+        let count = match lines.len() {
+            1 => "1 line".to_owned(),
+            count => format!("{count} lines"),
+        };
+        let why = format!("{line}: the last list of {list} in this terminal has {count}");
         CliError::new(Exit::NotFound, why).hint(format!("{list} lists every {what} anew"))
     });
     Ok((kind, found?))
@@ -303,6 +323,12 @@ fn unclear(kind: Kind, name: &str, candidates: impl Iterator<Item = String>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_reads_gets_short_ids() {
+        let words = "behind msg_01kaaaaaaaaaaaaaaaaabcdefg; msg_1 is none, ses_01kaaaaaaaaaaaaaaaaa222222";
+        assert_eq!(with_short_ids(words), "behind bcdefg; msg_1 is none, 222222");
+    }
 
     #[test]
     fn a_short_id_is_the_end_that_no_other_has() {

@@ -10,7 +10,8 @@ mod row;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use row::{active_style, split, typed_rows, width};
+pub(crate) use row::{active_style, width};
+use row::{split, typed_rows};
 
 /// The size of a terminal that does not say: columns and rows.
 const SIZE_DEFAULT: (usize, usize) = (80, 24);

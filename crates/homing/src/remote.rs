@@ -72,7 +72,7 @@ impl Remote {
         if self.screen.json {
             self.screen.object(answer)?;
         } else {
-            self.screen.line(words)?;
+            self.screen.hanging(0, words.as_ref())?;
         }
         Ok(())
     }

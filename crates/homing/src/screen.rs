@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::exit::CliError;
 use crate::prompt_area::PromptArea;
+use crate::wrap::{hang_of, wrap};
 
 /// The width of a terminal that does not say.
 const WIDTH_DEFAULT: usize = 100;
@@ -95,19 +96,25 @@ impl Screen {
 
     /// Words for a person. Whether anybody reads them is not our concern.
     pub(crate) fn say(&self, text: impl AsRef<str>) {
+        let text = if self.err_is_terminal {
+            Cow::from(wrap(text.as_ref(), terminal_width(), 0))
+        } else {
+            Cow::from(text.as_ref())
+        };
         if let Some(area) = self.above {
-            let _ = area.write_lines(text.as_ref());
+            let _ = area.write_lines(&text);
             return;
         }
-        let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// Words for a person, on a terminal broken where words end: for what is read below a list.
-    pub(crate) fn say_words(&self, text: &str) {
-        match self.err_is_terminal {
-            true => self.say(wrapped(text, terminal_width())),
-            false => self.say(text),
+    /// Words as lines of data, where further rows begin below the words that stand beside a margin of this width.
+    pub(crate) fn hanging(&self, margin: usize, text: &str) -> io::Result<()> {
+        if !self.out_is_terminal {
+            return self.line(text);
         }
+        let columns = terminal_width();
+        self.line(wrap(text, columns, hang_of(margin, columns)))
     }
 
     /// A question on a line that the answer goes on.
@@ -184,37 +191,62 @@ impl Screen {
         self.err_is_terminal && self.colours
     }
 
-    /// Rows under a head, in columns; cut to the width of the terminal, whole for a pipe.
+    /// Rows under a head, in columns. Where they do not fit the terminal, the last column has its words on several rows; if there is no
+    /// room for that either, each row is a list of its own.
     pub(crate) fn table(&self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-        let widest = |column: usize| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell));
-            cells.chain([head[column].len()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..head.len()).map(widest).collect();
         let room = if self.out_is_terminal { terminal_width() } else { usize::MAX };
-        let line = |cells: &[String]| {
-            let padded = cells.iter().zip(&widths).map(|(cell, width)| padded(cell, *width));
-            cut(padded.collect::<Vec<_>>().join("  ").trim_end(), room)
-        };
-        let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
-        self.line(self.out(TextStyle::Dim, &line(&head)))?;
-        rows.iter().try_for_each(|row| self.line(line(row)))
+        if let Some((head, lines)) = lay_out(head, rows, room).split_first() {
+            self.line(self.out(TextStyle::Dim, head))?;
+            return lines.iter().try_for_each(|line| self.line(line));
+        }
+        rows.iter().enumerate().try_for_each(|(at, row)| {
+            if at > 0 {
+                self.line("")?;
+            }
+            let told = head.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+            self.pairs(&told.map(|(&head, cell)| (head, cell.clone())).collect::<Vec<_>>())
+        })
     }
 
     /// Names and values, one below the other.
     pub(crate) fn pairs(&self, pairs: &[(&str, String)]) -> io::Result<()> {
-        let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let margin = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         pairs.iter().try_for_each(|(name, value)| {
-            let name = format!("{name:<width$}");
-            self.line(format!("{}  {}", self.out(TextStyle::Dim, &name), tame(value)))
+            let name = format!("{name:<margin$}");
+            self.hanging(margin + 2, &format!("{}  {}", self.out(TextStyle::Dim, &name), tame(value)))
         })
     }
 }
 
+/// The least room in which the last column of a table has its words.
+const LAST_COLUMN_MIN: usize = 20;
+
+/// The lines of a table of at most this width, its head first; none if there is no room for it.
+fn lay_out(head: &[&str], rows: &[Vec<String>], room: usize) -> Vec<String> {
+    let natural = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell));
+        cells.chain([head[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(natural).collect();
+    let before: usize = widths.iter().rev().skip(1).map(|width| width + 2).sum();
+    let last = widths.last().copied().unwrap_or(0);
+    if room != usize::MAX && before + last.min(LAST_COLUMN_MIN) > room {
+        return Vec::new();
+    }
+    let line = |cells: &[String]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| padded(&tame_name(cell), *width));
+        let line = padded.collect::<Vec<_>>().join("  ");
+        if room == usize::MAX { line.trim_end().to_owned() } else { wrap(line.trim_end(), room, before) }
+    };
+    let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    std::iter::once(line(&head)).chain(rows.iter().map(|row| line(row))).collect()
+}
+
 /// The number of characters that fit on a line of the terminal.
 pub(crate) fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_DEFAULT)
+    let size =
+        rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_DEFAULT)
 }
 
 /// The columns that a text takes on a line of a terminal. Where others write, a character may take two.
@@ -244,23 +276,6 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     text.chars().map(line).take_while(fits).chain(['…']).collect()
 }
 
-/// Words on lines that are not wider than this, broken where words end; those after the first are set in.
-pub(crate) fn wrapped(text: &str, room: usize) -> String {
-    const INDENT: &str = "  ";
-    let (mut lines, mut line) = (Vec::new(), String::new());
-    for word in text.split_whitespace() {
-        let is_first = line.trim_start().is_empty();
-        if !is_first && width(&line) + 1 + width(word) > room {
-            lines.push(std::mem::replace(&mut line, INDENT.to_owned()));
-        } else if !is_first {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines.join("\n")
-}
-
 /// A text of somebody else's for a terminal: its lines stay lines, and what would command the terminal becomes blank.
 pub(crate) fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect()
@@ -285,11 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn words_are_broken_between_words_and_set_in() {
-        assert_eq!(wrapped("one two three", 80), "one two three");
-        assert_eq!(wrapped("one two three", 8), "one two\n  three");
-        assert_eq!(wrapped("/a/very/long/path and more", 8), "/a/very/long/path\n  and\n  more");
-        assert_eq!(wrapped("", 8), "");
+    fn a_table_that_is_too_wide_has_its_last_words_on_several_rows() {
+        let rows = [vec!["goose".to_owned(), "there is no `goose` on PATH; get it elsewhere".to_owned()]];
+        let lines = lay_out(&["AGENT", "WHY"], &rows, 30);
+        assert_eq!(lines, ["AGENT  WHY", "goose  there is no `goose` on\n       PATH; get it elsewhere"]);
+        assert!(lay_out(&["AGENT", "WHY"], &rows, 20).is_empty(), "there is no room for it");
+        assert!(lay_out(&["AGENT", "WHY"], &rows, usize::MAX)[1].ends_with("get it elsewhere"));
     }
 
     #[test]

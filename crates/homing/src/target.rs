@@ -97,6 +97,8 @@ pub(crate) struct Target {
     pub(crate) to: To,
     /// True if a person said how a session is to be made.
     made_to_order: bool,
+    /// True if it is the conversation of the directory in which somebody types.
+    is_here: bool,
 }
 
 impl TargetArgs {
@@ -115,7 +117,8 @@ impl TargetArgs {
             }
             (None, None) => self.resolve_here(make, remote).await?,
         };
-        Ok(Target { to, made_to_order: make.is_for_new() })
+        let is_here = self.session.is_none() && self.conversation.is_none() && make.directory.is_none();
+        Ok(Target { to, made_to_order: make.is_for_new(), is_here })
     }
 
     async fn resolve_here(&self, make: &MakeArgs, remote: &Remote) -> Result<To> {
@@ -203,14 +206,20 @@ impl Target {
 
     /// Tells which session was joined or made.
     pub(crate) fn announce(&self, receipt: &Receipt, remote: &Remote) {
-        let session = &receipt.session;
+        let is_read = remote.screen.err_is_terminal;
+        let shown = |id: &str| if is_read { names::short_id(id) } else { id.to_owned() };
+        let session = shown(&receipt.session);
         remote.screen.say(match (&receipt.previous, receipt.new) {
             (Some(Previous { session: before, why: Some(why) }), _) => {
-                format!("{session} (new: {before} has ended, {})", crate::describe::ended(*why))
+                format!("{session} (new: {} has ended, {})", shown(before), crate::describe::ended(*why))
             }
             (Some(Previous { session: before, why: None }), _) => {
-                let back =
-                    self.way_back(before).map(|back| format!("; back to it: {back}")).unwrap_or_default();
+                let back = match is_read && self.is_here {
+                    true => Some("`homing bindings move . -`".to_owned()),
+                    false => self.way_back(before),
+                };
+                let back = back.map(|back| format!("; back to it: {back}")).unwrap_or_default();
+                let before = shown(before);
                 format!("{session} (new, and this directory's from now on: {before} goes on{back})")
             }
             (None, true) => format!("{session} (new)"),

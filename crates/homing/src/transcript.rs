@@ -85,23 +85,25 @@ fn show_turn(turn: &ExportTurn, screen: Screen) -> std::io::Result<()> {
             .map(|line| format!("  {line}\n"))
             .collect::<String>()
     };
+    // Pieces without words would only be gaps.
+    let is_told = |piece: &TurnPiece| !matches!(piece, TurnPiece::Words(text) if text.trim().is_empty());
     for said in &turn.said {
         screen.line(head(&said.by, said.at))?;
-        screen.line(body(&words(&said.parts)))?;
+        screen.hanging(2, &body(&words(&said.parts)))?;
     }
     screen.line(head(agent_of(turn), turn.ended_at))?;
     let mut after_tool = false;
-    for piece in pieces(turn) {
+    for piece in pieces(turn).into_iter().filter(is_told) {
         let is_tool = matches!(piece, TurnPiece::Tool(_));
         if std::mem::replace(&mut after_tool, is_tool) && !is_tool {
             screen.line("")?;
         }
         match piece {
-            TurnPiece::Words(text) => screen.line(body(&text))?,
+            TurnPiece::Words(text) => screen.hanging(2, &body(&text))?,
             TurnPiece::Tool(line) => {
-                screen.line(format!("  {}", screen.out(TextStyle::Dim, &format!("· {line}"))))?;
+                screen.hanging(4, &format!("  {}", screen.out(TextStyle::Dim, &format!("· {line}"))))?;
             }
-            TurnPiece::Notice(text) => screen.line(body(&format!("({})", text.trim_end())))?,
+            TurnPiece::Notice(text) => screen.hanging(2, &body(&format!("({})", text.trim_end())))?,
         }
     }
     if after_tool {

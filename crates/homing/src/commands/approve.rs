@@ -181,7 +181,7 @@ async fn show(approval: &str, remote: &Remote) -> Result<Exit> {
     for (number, option) in approval.options.iter().enumerate() {
         remote.screen.line(format!("  {number}  {}  {}", option.name, option.description).trim_end())?;
     }
-    let session = format!("turn {} of {}", approval.turn, approval.session);
+    let session = format!("turn {} of {}", approval.turn, names::shown_id(&approval.session, remote));
     let place = [approval.agent.clone(), approval.directory.clone()].into_iter().flatten();
     remote.screen.line([session].into_iter().chain(place).collect::<Vec<_>>().join(", "))?;
     remote.screen.line(standing(&approval))?;
@@ -196,7 +196,7 @@ fn standing(approval: &Approval) -> String {
                 Some(only) => format!("; only those of rule {} may answer", only.rule),
                 None => String::new(),
             };
-            format!("open; without an answer by {} it is a no{only}", approval.until)
+            format!("open; without an answer by {} it is a no{only}", time::full(approval.until))
         }
         (ApprovalState::Answered, Some(answer)) => {
             format!(

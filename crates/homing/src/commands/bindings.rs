@@ -5,6 +5,7 @@ use api::{LIMIT_MAX, Move, PageQuery};
 
 use crate::completion::Completes;
 use crate::exit::Exit;
+use crate::here::Here;
 use crate::remote::{OrCliError, Remote};
 use crate::{names, system, time};
 
@@ -17,8 +18,10 @@ pub(crate) struct BindingsArgs {
 
 #[derive(clap::Subcommand)]
 enum BindingsVerb {
-    /// Let a conversation belong to another open session
+    /// Let a conversation belong to another open session; `homing bindings move . -` gives this directory back to the session that it
+    /// had before
     Move {
+        /// The conversation, as `homing bindings` lists it; `.` is this directory's
         address: String,
         #[arg(add = Completes::OpenSessions)]
         session: String,
@@ -30,11 +33,17 @@ pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit
         None => list(remote).await?,
         Some(BindingsVerb::Move { address, session }) => {
             let session = names::session(&session, remote).await?;
+            let is_here = address == ".";
+            let address = if is_here { Here::find(remote).await?.address } else { address };
             let binding = remote.client.move_binding(&Move { address, session }).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&binding)?;
             } else {
-                remote.screen.line(format!("{} {}", binding.address, binding.session))?;
+                let words = match is_here && remote.screen.out_is_terminal {
+                    true => format!("{} is this directory's session now", names::short_id(&binding.session)),
+                    false => format!("{} {}", binding.address, binding.session),
+                };
+                remote.screen.line(words)?;
             }
         }
     }
@@ -51,8 +60,9 @@ async fn list(remote: &Remote) -> Result<()> {
                 remote.screen.object(binding)?;
             }
             let since = time::ago(binding.since, system::now());
-            let before = binding.before.as_ref().map(|before| before.session.clone()).unwrap_or_default();
-            rows.push(vec![binding.session.clone(), since, before, binding.address.clone()]);
+            let before = binding.before.as_ref().map(|before| names::shown_id(&before.session, remote));
+            let session = names::shown_id(&binding.session, remote);
+            rows.push(vec![session, since, before.unwrap_or_default(), binding.address.clone()]);
         }
         cursor = page.next;
         if cursor.is_none() {

@@ -20,11 +20,11 @@ use crate::commands::stop::stop_message;
 use crate::exit::{CliError, Exit};
 use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
 use crate::line_editor::Typed;
-use crate::notify;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::TextStyle;
 use crate::target::{MakeArgs, Target, TargetArgs};
 use crate::tool_calls::ToolCalls;
+use crate::{here, names, notify};
 use input::ChatInput;
 use slash::{ChatLine, OURS, near};
 
@@ -44,6 +44,8 @@ pub(crate) struct ChatArgs {
 pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
     let target = args.target.resolve(&args.make, remote).await?;
     let session = greet(&target, remote).await?;
+    // Whoever looks on has just read where the words go.
+    let announced = session.clone().filter(|_| remote.screen.err_is_terminal);
     let (input, screen) = ChatInput::begin(remote.screen)?;
     let remote = &Remote { screen, ..remote.clone() };
     let mut talk = ChatLoop {
@@ -52,7 +54,7 @@ pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
         input,
         waiting: VecDeque::new(),
         session,
-        announced: None,
+        announced,
         commands: Choices { known: false, items: Vec::new() },
         tools: ToolCalls::default(),
         side: None,
@@ -67,7 +69,9 @@ pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
 async fn greet(target: &Target, remote: &Remote) -> Result<Option<String>> {
     let session = match remote.client.explain(&target.query()).await.or_cli_error()? {
         Explained::Existing { session, .. } => {
-            remote.screen.progress(format!("{} ({} in {})", session.id, session.agent, session.directory));
+            let directory = here::with_tilde(&session.directory);
+            let id = names::short_id(&session.id);
+            remote.screen.progress(format!("{id} ({} in {directory})", session.agent));
             Some(session.id)
         }
         Explained::New { .. } => {

@@ -129,11 +129,24 @@ fn coloured(patch: &str, screen: Screen) -> String {
             Some(b'-') => Some(TextStyle::Bad),
             _ => None,
         };
-        let line = tame(line);
+        let line = if is_header { short_index(&tame(line)) } else { tame(line) };
         text.push_str(&style.map_or_else(|| line.clone().into(), |style| screen.out(style, &line)));
         text.push('\n');
     }
     text
+}
+
+/// Digits of a blob's name that a person is shown, as git shows them.
+const BLOB_SHOWN: usize = 7;
+
+/// The line of a patch that names blobs, with short names. A patch on a pipe has whole ones, so that git can apply it.
+fn short_index(line: &str) -> String {
+    let Some((before, after)) = line.strip_prefix("index ").and_then(|names| names.split_once("..")) else {
+        return line.to_owned();
+    };
+    let (after, mode) = after.split_once(' ').map_or((after, ""), |(after, mode)| (after, mode));
+    let short = |name: &str| name.chars().take(BLOB_SHOWN).collect::<String>();
+    format!("index {}..{} {mode}", short(before), short(after)).trim_end().to_owned()
 }
 
 /// The moves of the repository itself, which are in no patch and which no undo takes back.

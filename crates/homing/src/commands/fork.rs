@@ -6,6 +6,7 @@ use api::NewFork;
 use crate::commands::scope::{CHANGE_WAIT, until_changed};
 use crate::completion::Completes;
 use crate::exit::Exit;
+use crate::names;
 use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
@@ -62,7 +63,11 @@ pub(crate) async fn fork(args: ForkArgs, remote: &Remote) -> Result<Exit> {
 /// Of what it is a fork, and where it works, as far as that is known by now.
 async fn say_where(fork: &str, is_shared: bool, remote: &Remote) -> Result<()> {
     let made = remote.client.session(fork).await.or_cli_error()?;
-    let origin = made.origin.map(|origin| format!("a fork of {} after turn {}", origin.session, origin.turn));
+    let is_read = remote.screen.err_is_terminal;
+    let shown = |id: &str| if is_read { names::short_id(id) } else { id.to_owned() };
+    let origin = made.origin;
+    let origin =
+        origin.map(|origin| format!("a fork of {} after turn {}", shown(&origin.session), origin.turn));
     let place = match made.worktree {
         Some(tree) => format!(", in worktree {} ({})", tree.name, made.directory),
         None if is_shared => {
@@ -71,6 +76,6 @@ async fn say_where(fork: &str, is_shared: bool, remote: &Remote) -> Result<()> {
         None => String::new(),
     };
     let origin = origin.unwrap_or_else(|| "a fork".to_owned());
-    remote.screen.say(format!("{origin}{place}; `homing send --session {fork} \"…\"` goes on there"));
+    remote.screen.say(format!("{origin}{place}; `homing send -s {} \"…\"` goes on there", shown(fork)));
     Ok(())
 }

@@ -112,7 +112,7 @@ async fn resource(on: &str, remote: &Remote) -> Result<String> {
         Some(name) if is_name(name) => Ok(format!("agents/{name}")),
         None => Ok(format!("sessions/{}", names::session(on, remote).await?)),
         Some(_) => Err(CliError::new(Exit::Usage, format!("{on:?} is neither a session nor an agent"))
-            .hint("write ses_… (`homing ls`) or agent:NAME (`homing agents`)")
+            .hint("name a session (`homing ls` lists them) or an agent, as agent:NAME (`homing agents`)")
             .into()),
     }
 }

@@ -141,9 +141,10 @@ async fn show(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<
     let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
     let words = tame(&told(fact, names, remote).await?);
     let mut lines = words.trim_end().lines();
-    screen.line(format!("{}  {}", screen.out(TextStyle::Dim, &margin), lines.next().unwrap_or_default()))?;
+    let (width, first) = (margin.len() + 2, lines.next().unwrap_or_default());
+    screen.hanging(width, &format!("{}  {first}", screen.out(TextStyle::Dim, &margin)))?;
     for line in lines {
-        screen.line(format!("{:width$}  {line}", "", width = margin.len()))?;
+        screen.hanging(width, &format!("{:width$}{line}", ""))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
 use crate::table::{self, Column};
 use crate::target::path_text;
-use crate::{describe, system, time};
+use crate::{describe, here, system, time};
 
 /// List sessions, the ones with the newest activity first
 ///
@@ -110,31 +110,34 @@ pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
     let ids = page.items.iter().map(|session| session.id.clone()).collect::<Vec<_>>();
     let shown = names::shown(Kind::Session, &ids, remote);
     let rows: Vec<Vec<String>> =
-        page.items.iter().zip(&shown).map(|(session, (mark, id))| row(session, mark, id)).collect();
+        page.items.iter().zip(&shown).map(|(session, (mark, id))| row(session, mark, id, remote)).collect();
     table::print(remote.screen, &COLUMNS, &rows)?;
     for (session, (_, id)) in page.items.iter().zip(&shown) {
         if let Some(waiting) = session.waiting.as_ref().filter(|waiting| waiting.why != "starting") {
-            let behind = waiting.session.as_deref().map(|session| names::shown_id(session, remote));
-            let waiting = Waiting { session: behind, ..waiting.clone() };
-            remote.screen.say_words(&format!("{id} waits: {}", describe::waiting(&waiting)));
+            let words = describe::waiting(waiting);
+            let words = if remote.screen.out_is_terminal { names::with_short_ids(&words) } else { words };
+            remote.screen.say(format!("{id} waits: {words}"));
         }
     }
     if page.next.is_some() {
         remote
             .screen
-            .say_words(&format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
+            .say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
     }
     Ok(Exit::Done)
 }
 
-fn row(session: &Session, mark: &str, id: &str) -> Vec<String> {
+fn row(session: &Session, mark: &str, id: &str, remote: &Remote) -> Vec<String> {
+    let whole = || session.directory.clone();
+    let directory =
+        if remote.screen.out_is_terminal { here::with_tilde(&session.directory) } else { whole() };
     vec![
         mark.to_owned(),
         id.to_owned(),
         describe::doing(session),
         time::ago(session.touched_at, system::now()),
         agent(session),
-        session.directory.clone(),
+        directory,
         session.title.clone().unwrap_or_default(),
     ]
 }

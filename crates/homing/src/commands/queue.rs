@@ -195,7 +195,9 @@ fn show(queue: &Queue, remote: &Remote) -> Result<()> {
     let ids = queue.items.iter().map(|item| item.id.clone()).collect::<Vec<_>>();
     let row = |(item, (mark, id)): (&Queued, (String, String))| {
         let since = time::ago(item.accepted_at, system::now());
-        vec![mark, id, describe::queued(item), since, cut(&item.text, WORDS_SHOWN)]
+        let stands = describe::queued(item);
+        let stands = if remote.screen.out_is_terminal { names::with_short_ids(&stands) } else { stands };
+        vec![mark, id, stands, since, cut(&item.text, WORDS_SHOWN)]
     };
     let shown = names::shown(Kind::Message, &ids, remote);
     let rows: Vec<Vec<String>> = queue.items.iter().zip(shown).map(row).collect();

@@ -5,6 +5,7 @@ use api::SessionChange;
 
 use crate::completion::Completes;
 use crate::exit::Exit;
+use crate::names;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::tame_name;
 use crate::target::session_or_here;
@@ -26,9 +27,10 @@ pub(crate) async fn rename(args: RenameArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(words.first().map(String::as_str), remote).await?;
     let change = SessionChange { title: Some(title), archived: None };
     let session = remote.client.change_session(&session, &change).await.or_cli_error()?;
+    let shown = names::shown_id(&session.id, remote);
     let words = match &session.title {
-        Some(title) => format!("{} is called {:?}", session.id, tame_name(title)),
-        None => format!("{} has no title", session.id),
+        Some(title) => format!("{shown} is called {:?}", tame_name(title)),
+        None => format!("{shown} has no title"),
     };
     remote.done(&session, words)?;
     Ok(Exit::Done)

@@ -13,6 +13,7 @@ use crate::describe;
 use crate::exit::{CliError, Exit};
 use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
+use crate::screen::tame_name;
 use crate::target::{path_text, session_or_here};
 
 /// The longest that a change is waited for while nothing of it goes on; later it happens without us.
@@ -111,7 +112,22 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
             ScopeRequest::Relink(ScopeRelink { relink, now })
         }
     };
-    change(&session, &request, remote).await
+    let exit = change(&session, &request, remote).await?;
+    if let ScopeRequest::Set(ScopeSetting { set: ScopeSet { agent: Some(agent), .. }, .. }) = &request {
+        say_if_absent(agent, remote).await?;
+    }
+    Ok(exit)
+}
+
+/// Whoever chooses an agent whose program is missing is told now, and not by the next turn.
+async fn say_if_absent(agent: &str, remote: &Remote) -> Result<()> {
+    let agents = remote.client.agents().await.or_cli_error()?;
+    let missing =
+        agents.items.iter().find(|known| known.name == agent).and_then(|known| known.missing.as_ref());
+    if let Some(missing) = missing {
+        remote.screen.say(format!("{agent} is not here yet: {}", tame_name(missing)));
+    }
+    Ok(())
 }
 
 /// Changes the scope of a session, and waits until it is so.

@@ -181,6 +181,6 @@ async fn leave(remote: &Remote, receipt: &Receipt, interrupts: &mut Interrupts) 
         }
         return Ok(Exit::Failed);
     }
-    remote.screen.say(format!("later: homing stop {}", receipt.id));
+    remote.screen.say(format!("to stop it later: `homing stop {}`", receipt.id));
     Ok(Exit::Detached)
 }

@@ -97,10 +97,12 @@ async fn are_meant(turn: u32, refused: anyhow::Error, remote: &Remote) -> Result
         return Err(error.into());
     }
     remote.screen.say(error.to_string());
-    let typed = terminal_prompt::line("undo these, too? (yes or no)", remote.screen).await?;
+    let typed = terminal_prompt::line_or_nothing("undo them all the same? [y/N]", remote.screen).await?;
     match typed.to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(error.into()),
+        _ => Err(CliError::new(Exit::Failed, "nothing was changed")
+            .hint(format!("`homing undo {turn} --only FILE` undoes only what you name"))
+            .into()),
     }
 }
 
@@ -161,7 +163,7 @@ async fn until_back(session: &str, after: u64, remote: &Remote) -> Result<Exit> 
                 if remote.screen.json {
                     remote.screen.object(&fact)?;
                 } else {
-                    remote.screen.line(notice)?;
+                    remote.screen.hanging(0, &notice)?;
                 }
                 return Ok(Exit::Done);
             }

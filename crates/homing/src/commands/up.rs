@@ -101,9 +101,8 @@ async fn start_in_background(listen: &ListenArgs, data_dir: &DataDir, screen: Sc
     } else if screen.out_is_terminal {
         let words =
             Welcome { url: &server.url, link: &server.sign_in, agent: &server.agent, where_to_try: "" };
-        words.show(data_dir, screen)?;
         let down = format!("{}   stops it; sessions stay", command(data_dir, "down"));
-        screen.pairs(&[("  log", server.log), ("  stop", down)])?;
+        words.show(data_dir, vec![("  log", server.log), ("  stop", down)], screen)?;
     } else {
         screen.line(&server.url)?;
         screen.line(&server.sign_in)?;
@@ -141,7 +140,7 @@ fn welcome(ready: &BoundDaemon, link: &str, data_dir: &DataDir, screen: Screen) 
     let url = ready.url();
     let words =
         Welcome { url: &url, link, agent: ready.default_agent(), where_to_try: "   in another terminal" };
-    words.show(data_dir, screen)?;
+    words.show(data_dir, Vec::new(), screen)?;
     screen.line(screen.out(TextStyle::Dim, "\nCtrl-C stops the server; sessions stay."))?;
     Ok(())
 }
@@ -155,11 +154,11 @@ struct Welcome<'a> {
 }
 
 impl Welcome<'_> {
-    fn show(&self, data_dir: &DataDir, screen: Screen) -> Result<()> {
+    fn show(&self, data_dir: &DataDir, more: Vec<(&str, String)>, screen: Screen) -> Result<()> {
         let Self { url, link, agent, where_to_try } = self;
         screen.line(format!("{} at {url}\n", screen.out(TextStyle::Bold, "Homing is up")))?;
         let try_it = command(data_dir, "send --follow \"hello\"");
-        screen.pairs(&[
+        let mut pairs = vec![
             (
                 "  sign in",
                 format!("{link} (works once, within 10 minutes; `homing user link` makes another)"),
@@ -167,8 +166,9 @@ impl Welcome<'_> {
             ("  data", data_dir.path.display().to_string()),
             ("  agent", format!("{agent} for new sessions; `homing agents` lists all")),
             ("  try", format!("{try_it}{where_to_try}")),
-        ])?;
-        Ok(())
+        ];
+        pairs.extend(more);
+        Ok(screen.pairs(&pairs)?)
     }
 }
 

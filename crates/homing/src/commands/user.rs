@@ -118,12 +118,16 @@ pub(crate) async fn user(args: UserArgs, remote: &Remote) -> Result<Exit> {
         }
         UserVerb::Password { name: None, .. } => own_password(remote).await?,
         UserVerb::HandOver { from, to } => {
-            let (id, to_id) = (person_id(&from, remote).await?, person_id(&to, remote).await?);
-            let done = remote.client.hand_over_all(&id, &HandOver { to: to_id }).await.or_cli_error()?;
-            remote.done(
-                &done,
-                format!("all sessions of {from} are offered to {to}, or {to}'s if {from} is shut out"),
-            )?;
+            let (whose, to_id) = (person(&from, remote).await?, person_id(&to, remote).await?);
+            let done =
+                remote.client.hand_over_all(&whose.id, &HandOver { to: to_id }).await.or_cli_error()?;
+            let words = match whose.disabled_at {
+                Some(_) => format!("all sessions of {from} are {to}'s now"),
+                None => format!(
+                    "all sessions of {from} are offered to {to}, and are {to}'s with `homing grant accept`"
+                ),
+            };
+            remote.done(&done, words)?;
         }
     }
     Ok(Exit::Done)

@@ -48,7 +48,7 @@ fn pieces(text: &str) -> impl Iterator<Item = RowPiece<'_>> {
 }
 
 /// The columns that a text takes.
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     pieces(text).map(|piece| piece.width()).sum()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn split(text: &str, columns: usize) -> (&str, &str) {
 }
 
 /// The styles that are still on at the end of a text.
-pub(super) fn active_style(text: &str) -> String {
+pub(crate) fn active_style(text: &str) -> String {
     pieces(text).fold(String::new(), |mut on, piece| {
         match piece {
             RowPiece::Style("\x1b[0m" | "\x1b[m") => on.clear(),

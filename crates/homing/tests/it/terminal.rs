@@ -372,3 +372,38 @@ fn somebody_who_looks_elsewhere_is_told_unless_they_do_not_want_it() {
     terminal.until_last(">");
     assert!(!terminal.raw().contains("\x1b]9;"), "{:?}", terminal.raw());
 }
+
+#[test]
+fn an_undo_that_is_not_meant_changes_nothing_and_says_so_once() {
+    let homing = homing();
+    let made = std::process::Command::new("git").args(["init", "-q"]).current_dir(homing.place()).status();
+    assert!(made.unwrap().success());
+    homing.run(&["send", "-f", "!run echo bread > list.txt"]).expect(0);
+    for answer in ["n\r", "\r"] {
+        let mut command = homing.command();
+        command.args(["undo", "1"]);
+        let mut terminal = Terminal::start(command, USUAL);
+        terminal.until_last("undo them all the same? [y/N]");
+        terminal.press(answer);
+        assert_eq!(terminal.until_ended().code(), Some(1));
+        let lines = terminal.until("error: nothing was changed");
+        assert_eq!(lines.iter().filter(|line| line.contains("list.txt")).count(), 1, "{lines:#?}");
+    }
+    assert!(homing.place().join("list.txt").exists());
+}
+
+#[test]
+fn a_list_that_is_too_wide_for_the_terminal_loses_nothing() {
+    let homing = homing();
+    for columns in [80, 40] {
+        let mut command = homing.command();
+        command.arg("agents").env("PATH", "/nowhere");
+        let mut terminal = Terminal::start(command, TerminalSize { columns, rows: 100 });
+        assert!(terminal.until_ended().success());
+        let lines = terminal.until("qwen");
+        let shown = lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("get it with: npm install -g @qwen-code/qwen-code"), "{lines:#?}");
+        assert!(terminal.all_rows().iter().all(|row| row.chars().count() <= columns.into()), "{lines:#?}");
+        assert!(!shown.contains('…'), "nothing is cut: {lines:#?}");
+    }
+}

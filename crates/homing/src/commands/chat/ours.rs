@@ -75,7 +75,9 @@ fn words<A: clap::Args>(name: &str, rest: &str) -> Result<A> {
 fn help(remote: &Remote) -> Exit {
     for (name, what) in OURS {
         let name = format!("/{name:<9}");
-        remote.screen.say(format!("{} {what}", remote.screen.err(TextStyle::Bold, &name)));
+        let line = format!("{} {what}", remote.screen.err(TextStyle::Bold, &name));
+        // Whoever has gone reads no help.
+        let _ = remote.screen.hanging(name.len() + 1, &line);
     }
     remote.screen.say("//NAME is the agent's own command, a space in front makes it words");
     remote.screen.say("Alt-Enter or Ctrl-J: a new line. Up, Ctrl-R: what you said before. Tab completes");

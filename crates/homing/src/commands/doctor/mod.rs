@@ -191,15 +191,19 @@ async fn machine(
     findings
 }
 
+/// The columns before what a check found.
+const MARGIN: usize = 24;
+
 fn show(finding: &Finding, screen: Screen) -> Result<()> {
     let state = match finding.state {
         CheckState::Ok => screen.out(TextStyle::Good, "ok  "),
         CheckState::Warn => screen.out(TextStyle::Doubtful, "warn"),
         CheckState::Fail => screen.out(TextStyle::Bad, "fail"),
     };
-    screen.line(format!("{state}  {:<16}  {}", finding.check, finding.detail))?;
+    screen.hanging(MARGIN, &format!("{state}  {:<16}  {}", finding.check, finding.detail))?;
     if let Some(remedy) = &finding.remedy {
-        screen.line(format!("{:24}{} {remedy}", "", screen.out(TextStyle::Good, "→")))?;
+        let arrow = screen.out(TextStyle::Good, "→");
+        screen.hanging(MARGIN + 2, &format!("{:MARGIN$}{arrow} {remedy}", ""))?;
     }
     Ok(())
 }

@@ -222,10 +222,11 @@ fn install(
     }
     if let Some(holder) = holder {
         let start = manager.start_command();
-        screen.line(format!(
+        let words = format!(
             "a server that is not the service has the data directory now (process {}): `homing down`, then `{start}`",
             holder.pid
-        ))?;
+        );
+        screen.hanging(0, &words)?;
     }
     if matches!(manager, ServiceRunner::Systemd { .. }) {
         screen.line("to have it run while you are not logged in: loginctl enable-linger")?;

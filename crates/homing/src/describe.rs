@@ -13,7 +13,11 @@ pub(crate) fn fact(fact: &Fact) -> String {
     match &fact.what {
         What::Rule(rule) => rule_fact(rule),
         What::Story(StoryFact { turn: 0, story, .. }) => self::story(story),
-        What::Story(StoryFact { turn, story, .. }) => format!("turn {turn}: {}", self::story(story)),
+        What::Story(StoryFact { turn, story, .. }) => {
+            let (named, told) = (format!("turn {turn}"), self::story(story));
+            // Some words say themselves which turn they are about.
+            if told.starts_with(&format!("{named} ")) { told } else { format!("{named}: {told}") }
+        }
         What::Other(other) => {
             let kind = other.get("type").and_then(|kind| kind.as_str()).unwrap_or("something");
             format!("{kind} (newer than this program)")
@@ -118,13 +122,18 @@ pub(crate) fn story(story: &Story) -> String {
     match story {
         Story::Launch(launch) => launched(launch),
         Story::About(about) => says_of_itself(about),
+        Story::Text { text, .. } if text.trim().is_empty() => "(an empty line)".to_owned(),
         Story::Text { text, .. } => text.clone(),
         Story::Reasoning { text, .. } => format!("(thinking) {text}"),
+        Story::Said { length: 1, .. } => "1 byte said".to_owned(),
         Story::Said { length, .. } => format!("{length} bytes said"),
         Story::ToolCall { tool, input, .. } => format!("{tool}: {input}"),
         Story::ToolProgress { output, .. } => format!("(running) {output}"),
         Story::Plan { steps } => planned(steps),
         Story::FileChanged { path, change } => format!("{change} {}", tame_name(path)),
+        Story::ToolResult { output, failed: false, .. } if output.trim().is_empty() => {
+            "(it printed nothing)".to_owned()
+        }
         Story::ToolResult { output, failed, .. } => {
             format!("{}{output}", if *failed { "failed: " } else { "" })
         }
@@ -301,10 +310,10 @@ pub(crate) fn previous(previous: &Previous) -> String {
 pub(crate) fn plain(word: &str) -> String {
     match word {
         "asked" => "on request".to_owned(),
-        "after_failure" => "the turn before it failed".to_owned(),
+        "after_failure" => "what came before it failed".to_owned(),
         "other_scope" => "written for another scope".to_owned(),
         "held_asked" => "held on request".to_owned(),
-        "held_after_failure" => "held, because a turn failed".to_owned(),
+        "held_after_failure" => "held, because what came before it failed".to_owned(),
         "held_other_scope" => "held, written for another scope".to_owned(),
         "changing" => "the scope is about to change".to_owned(),
         "errand" => "a worktree is being made, or a turn undone".to_owned(),
@@ -545,5 +554,26 @@ pub(crate) fn readiness(ready: &api::Readiness) -> Vec<String> {
     match ready.state {
         api::Ready::Ready => vec!["yes".to_owned()],
         api::Ready::Waiting | api::Ready::Blocked => ready.parts.iter().filter(counts).map(line).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(story: Story) -> String {
+        let what = What::Story(StoryFact { v: 1, turn: 2, story });
+        fact(&Fact { number: 1, at: api::At(0), cause: "runner".to_owned(), what })
+    }
+
+    #[test]
+    fn a_line_of_the_log_says_something_and_says_it_once() {
+        let text = |text: &str| text.to_owned();
+        let notice = |words: &str| told(Story::Notice { text: text(words) });
+        assert_eq!(notice("turn 2 undone: 1 file is as before"), "turn 2 undone: 1 file is as before");
+        assert_eq!(notice("turn 21 is far"), "turn 2: turn 21 is far");
+        assert_eq!(told(Story::Text { part: 1, offset: 0, text: text("\n") }), "turn 2: (an empty line)");
+        let silent = Story::ToolResult { call: text("a"), output: text(""), failed: false };
+        assert_eq!(told(silent), "turn 2: (it printed nothing)");
     }
 }

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 use api::client::{FactStream, FollowItem};
-use api::{Answer, Delivery, Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
+use api::{
+    Answer, Delivery, Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, StoryFact,
+    Waiting, What,
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::describe::{self, AutomaticAnswerer};
 use crate::exit::Exit;
 use crate::markdown::MarkdownStream;
+use crate::names;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{Screen, TextStyle, tame, terminal_width};
 use crate::tool_calls::ToolCalls;
@@ -43,6 +47,8 @@ pub(crate) struct Follower<'a> {
     over: bool,
     /// The last word about why it waits, so that it is told once.
     waits: String,
+    /// The last word of an errand that is under way.
+    notice: Option<String>,
 }
 
 /// A step while following.
@@ -97,8 +103,20 @@ impl<'a> Follower<'a> {
         // Where it cannot be, the receipt has said so.
         let steers = receipt.delivery == Delivery::Steer && receipt.hint.is_none();
         let tools = ToolCalls::default();
-        let mut follower =
-            Self { remote, message, turn, steers, facts, shown, tools, asked, untold, over, waits };
+        let mut follower = Self {
+            remote,
+            message,
+            turn,
+            steers,
+            facts,
+            shown,
+            tools,
+            asked,
+            untold,
+            over,
+            waits,
+            notice: None,
+        };
         if let Some(now) = now {
             follower.say_waits(now)?;
         }
@@ -115,8 +133,12 @@ impl<'a> Follower<'a> {
     }
 
     fn say_waits(&mut self, now: Receipt) -> Result<()> {
-        let Some(waiting) = now.waiting.filter(|_| now.turn.is_none()) else { return Ok(()) };
+        // That an agent is being started is nothing to tell: it is over in a moment.
+        let is_told = |waiting: &Waiting| now.turn.is_none() && waiting.why != "starting";
+        let Some(waiting) = now.waiting.filter(is_told) else { return Ok(()) };
         let words = format!("waits: {}", describe::waiting(&waiting));
+        let is_read = self.remote.screen.err_is_terminal;
+        let words = if is_read { names::with_short_ids(&words) } else { words };
         if words != self.waits {
             self.shown.aside(&words)?;
             self.shown.wait_for("waiting …");
@@ -168,6 +190,9 @@ impl<'a> Follower<'a> {
         if self.turn.is_none() && is_about_waiting(&fact.what) {
             self.say_why().await?;
         }
+        if self.turn.is_none() {
+            self.errand(&fact.what)?;
+        }
         if !self.is_ours(fact) {
             return Ok(FollowStep::On);
         }
@@ -198,6 +223,22 @@ impl<'a> Follower<'a> {
             }
             What::Rule(_) | What::Other(_) => Ok(FollowStep::On),
         }
+    }
+
+    /// Tells what came of the errand that a message waits for: a worktree was entered, or why not.
+    fn errand(&mut self, what: &What) -> Result<()> {
+        match what {
+            What::Story(StoryFact { turn: 0, story: Story::Notice { text }, .. }) => {
+                self.notice = Some(text.clone());
+            }
+            What::Rule(RuleFact::ErrandFailed { .. } | RuleFact::ScopeChanged { .. }) => {
+                if let Some(told) = self.notice.take() {
+                    self.shown.aside(&told)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// A message begins a turn, or goes into one that is under way.

@@ -363,7 +363,7 @@ fn hint(state: ReceiptState, why: Option<&str>, fell_back: bool) -> Option<&'sta
              withdraw it",
         ),
         (ReceiptState::Held, "after_failure") => {
-            Some("the turn before it failed: look at that one, then release this one or withdraw it")
+            Some("what came before it failed: look at that, then release this one or withdraw it")
         }
         (ReceiptState::Held, _) => Some("it waits until somebody releases it"),
         (ReceiptState::Failed, "interrupted") => Some(

@@ -182,6 +182,8 @@ fn say_merged(merged: &MergedWorktree, dry_run: bool, remote: &Remote) -> Result
     let more = if merged.cut { "more than " } else { "" };
     let words = match (merged.files.len(), dry_run) {
         (0, _) => format!("{place} has everything of {name}"),
+        (1, true) => format!("1 file of {place} would change"),
+        (1, false) => format!("1 file of {place} has changed by {name}"),
         (files, true) => format!("{more}{files} files of {place} would change"),
         (files, false) => format!("{more}{files} files of {place} have changed by {name}"),
     };
@@ -245,6 +247,10 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
             time::ago(tree.seen_at, now),
         ]
     };
+    if lines.is_empty() {
+        remote.screen.say("there are no worktrees; `homing scope enter NAME` takes a session into one");
+        return Ok(());
+    }
     let rows: Vec<Vec<String>> = known.items.iter().map(row).collect();
     if rows.is_empty() {
         remote.screen.say("there are none; `homing scope enter NAME` makes one");

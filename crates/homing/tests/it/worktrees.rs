@@ -449,3 +449,20 @@ fn a_worktree_that_takes_more_than_is_left_is_not_made_and_leaves_nothing() {
 fn names_below(place: &Path) -> Vec<PathBuf> {
     fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
+
+#[test]
+fn whoever_follows_is_told_why_a_worktree_could_not_be_made() {
+    let homing = crate::homing();
+    let none = homing.run(&["worktree", "ls"]);
+    assert_eq!(none.expect(0), "");
+    assert!(none.err.contains("there are no worktrees"), "{}", none.err);
+    let made = std::process::Command::new("git").args(["init", "-q"]).current_dir(homing.place()).status();
+    assert!(made.unwrap().success());
+    let held = homing.run(&["send", "--new", "--worktree=fix", "-f", "hello"]);
+    held.expect(1);
+    for words in
+        ["this repository has no commit yet", "`git commit`", "held (what came before it failed)", "hint:"]
+    {
+        assert!(held.err.contains(words), "{words}: {}", held.err);
+    }
+}

@@ -18,7 +18,7 @@ pub enum GitError {
     Strange { path: PathBuf, why: String },
     #[error("{what} {name:?} cannot be used: {why}")]
     BadName { what: &'static str, name: String, why: &'static str },
-    #[error("{0:?} names no commit of this repository; give a branch, a tag or a commit that it has")]
+    #[error("{}", no_such_revision(.0))]
     NoSuchRevision(String),
     #[error(
         "there is a worktree called {name} already, for {repository}; choose another name, or enter that one"
@@ -143,6 +143,19 @@ fn unsure_words(has_report: bool) -> &'static str {
     match has_report {
         true => "changed during the turn, and the agent has not said that it was the agent",
         false => "the agent does not say which files it changes, and these changed during the turn",
+    }
+}
+
+/// A repository in which nothing was ever committed has not even a `HEAD`.
+fn no_such_revision(name: &str) -> String {
+    match name {
+        "HEAD" => {
+            "this repository has no commit yet, and a worktree begins with one; make it with `git commit`"
+                .to_owned()
+        }
+        name => format!(
+            "{name:?} names no commit of this repository; give a branch, a tag or a commit that it has"
+        ),
     }
 }
 

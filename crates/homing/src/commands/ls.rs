@@ -1,7 +1,7 @@
 //! `homing ls`: sessions, the ones with the newest activity first.
 
 use anyhow::Result;
-use api::{Doing, LIMIT_MAX, Page, Session, SessionsQuery, Waiting, Which};
+use api::{Doing, LIMIT_MAX, Page, Session, SessionsQuery, Which};
 
 use crate::completion::Completes;
 use crate::exit::Exit;
@@ -120,9 +120,7 @@ pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
         }
     }
     if page.next.is_some() {
-        remote
-            .screen
-            .say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
+        remote.screen.say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
     }
     Ok(Exit::Done)
 }

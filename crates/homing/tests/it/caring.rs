@@ -88,15 +88,6 @@ fn a_key_that_is_missing_or_another_is_told_loudly() {
 }
 
 #[test]
-fn shells_can_complete_our_commands() {
-    let homing = homing();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = homing.run(&["completions", shell]);
-        assert!(script.expect(0).contains("completions") && script.out.contains("bindings"), "{shell}");
-    }
-}
-
-#[test]
 fn the_command_line_explains_itself() {
     let homing = homing();
     let help = homing.run(&["--help"]);

@@ -178,11 +178,14 @@ fn a_title_is_a_word_in_fish_and_nothing_of_it_is_run() {
 }
 
 #[test]
-fn a_tab_lists_sessions_with_their_titles_in_every_shell() {
+fn a_tab_completes_commands_and_lists_sessions_with_their_titles_in_every_shell() {
     let homing = homing();
     let (one, two) = (titled(&homing, "mend the login page"), titled(&homing, "100% of %n \u{1f980}"));
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut terminal = shell.start(&homing, &[]);
+        terminal.press("homing bindi\t");
+        terminal.until("homing bindings");
+        terminal.press("\u{15}");
         // Bash lists when it is asked for the second time.
         terminal.press(if shell == Shell::Bash { "homing show \t\t" } else { "homing show \t" });
         for (id, title) in [(&one, "mend the login page"), (&two, "100% of %n")] {

@@ -286,15 +286,13 @@ fn in_a_worktree_names_mean_what_they_mean_elsewhere_and_no_name_means_its_sessi
     homing.run_in(&tree, &["queue", "hold", end_of(&waits)]).expect(0);
     homing.run_in(&tree, &["stop"]).expect(0);
 
-    // The worktree's own conversation had no session before; once it had, `-` is that one.
-    let none = homing.run_in(&tree, &["show", "-"]);
-    assert!(none.code == Some(3) && none.err.contains("it had none"), "{}", none.err);
-    let first = text(&homing.run_in(&tree, &["send", "--new", "--json", "hello"]).json(0), "session");
-    let second = text(&homing.run_in(&tree, &["send", "--new", "--json", "hello"]).json(0), "session");
-    assert_eq!(id(&["show", "--json"]), second, "an open session of its own comes first");
-    assert_eq!(id(&["show", "-", "--json"]), first);
-    for own in [&first, &second] {
-        homing.run(&["end", own]).expect(0);
+    // No session was ever begun in it, and none can be: `-` means nothing there, and does nothing.
+    for command in [&["show", "-"][..], &["end", "-"], &["send", "-s", "-", "hello"], &["diff", "-"]] {
+        let none = homing.run_in(&tree, command);
+        assert!(none.code == Some(3) && none.err.contains("it had none"), "{command:?}: {none:?}");
     }
-    assert_eq!(id(&["show", "--json"]), session, "then it is the worktree's again");
+    let new = homing.run_in(&tree, &["send", "--new", "--json", "hello"]);
+    assert_eq!(text(&new.json(1), "code"), "bad_directory");
+    assert_eq!(id(&["show", "--json"]), session, "it is that session's all the same");
+    assert_eq!(sessions(homing, &["--all"]).len(), 2, "both are as they were");
 }

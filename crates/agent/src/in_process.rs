@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use crate::scripted::{self, HANGING, Memory, Script, ScriptStep, about, answered, model, question};
 use crate::{
-    Abilities, Agent, AgentEvent, EndedLeftovers, Form, Launch, MESSAGE_BYTES_MAX, Message, Presence,
-    QuestionAnswer, Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble, Usage,
+    Abilities, Agent, AgentEvent, EndedLeftovers, Form, Launch, Message, Presence, QuestionAnswer, Reply,
+    Running, Setup, Steered, TreeEnd, TreeName, Trouble, Usage,
 };
 
 /// Events an attempt may be ahead of its reader; then it waits, as a process does when its pipe is full.
@@ -284,20 +284,17 @@ impl Running for Attempt {
 
     fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>> {
         Box::pin(async move {
-            if message.text.len() > MESSAGE_BYTES_MAX {
-                return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
-            }
+            message.check(|kind| scripted::abilities().takes(kind))?;
             self.tell(Word::Message(message)).await
         })
     }
 
     fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
         Box::pin(async move {
-            if message.text.len() > MESSAGE_BYTES_MAX {
-                return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
-            }
+            message.check(|kind| scripted::abilities().takes(kind))?;
             let (tell, taken) = oneshot::channel();
-            self.tell(Word::More { text: message.text, taken: tell }).await?;
+            let text = scripted::added(&message.text, &message.attachments);
+            self.tell(Word::More { text, taken: tell }).await?;
             Ok(self.take_until(taken).await)
         })
     }
@@ -405,7 +402,8 @@ impl Body {
     async fn act(&mut self) -> Option<AgentEvent> {
         let message = self.wait_for_message().await;
         self.note(Did::Acted);
-        let mut script = Script::new(&self.remembered(), &message.text, self.lists_at.is_none());
+        let (memory, has_commands) = (self.remembered(), self.lists_at.is_none());
+        let mut script = Script::new(&memory, &message.text, &message.attachments, has_commands);
         let (mut questions, mut words_said) = (0, 0);
         while let Some(step) = script.next() {
             let words = match step {

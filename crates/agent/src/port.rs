@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use kernel::{Fence, GroundPath, MessageId, Native, PersonId, SessionId};
 
-use crate::{AgentEvent, CHOICES_MAX, Choice, TreeName, TriedVersions, Trouble};
+use crate::{AgentEvent, Attachment, CHOICES_MAX, Choice, FilesTaken, TreeName, TriedVersions, Trouble};
 
 /// A future behind a pointer, so that ports can be used as `dyn`.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -221,8 +221,17 @@ pub enum SignIn {
 pub struct Message {
     /// Ours.
     pub id: MessageId,
-    /// The words; at most `MESSAGE_BYTES_MAX`.
+    /// The words; at most `MESSAGE_BYTES_MAX`. They may be empty if something goes along.
     pub text: String,
+    /// The images and files that go along, in their order; at most `ATTACHED_BYTES_MAX` together.
+    pub attachments: Vec<Attachment>,
+}
+
+impl Message {
+    /// A message of words alone.
+    pub fn new(id: MessageId, text: impl Into<String>) -> Self {
+        Self { id, text: text.into(), attachments: Vec::new() }
+    }
 }
 
 /// The fate of words that were to be added to a turn.
@@ -270,6 +279,8 @@ pub struct Abilities {
     pub modes: bool,
     /// It takes images.
     pub images: bool,
+    /// The files that it takes.
+    pub files: FilesTaken,
     /// It is known to lose its own conversations: one that it no longer knows is begun anew and told again, and ends nothing.
     pub forgets: bool,
     /// The way its memory follows when a session moves to another directory.

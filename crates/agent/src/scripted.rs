@@ -11,12 +11,17 @@
 //! It has two commands, `/shout` and `/whisper`: a message that begins with one is answered `command NAME: TEXT` in
 //! place of `#N TEXT`, once it has listed them; before that it takes such a message for words, as agents do. It has two
 //! models, `small` and `large`. Words that are added to a turn are answered with a line `+TEXT` and remembered with the
-//! message.
+//! message. It takes images and files of all kinds, and says of each on a line of its own what it was handed: `got KIND MEDIA-TYPE BYTES
+//! bytes sha256 HASH NAME`.
 
 use kernel::Failure;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::{Abilities, About, CHOICES_MAX, Choice, Form, MemoryMove, QuestionAnswer, Trouble};
+use crate::{
+    Abilities, About, Attachment, AttachmentKind, CHOICES_MAX, Choice, FilesTaken, Form, MemoryMove,
+    QuestionAnswer, Trouble,
+};
 
 /// The longest `!sleep`, so that a typing error does not outlive its author: one day.
 const SLEEP_MS_MAX: u64 = 86_400_000;
@@ -87,6 +92,8 @@ pub fn abilities() -> Abilities {
         usage: true,
         commands: true,
         models: true,
+        images: true,
+        files: FilesTaken::Any,
         memory: MemoryMove::Resume,
         ..Abilities::default()
     }
@@ -160,7 +167,7 @@ pub struct Script {
 
 impl Script {
     /// The script of this message, given what is remembered from before, and whether it has listed its commands.
-    pub fn new(memory: &Memory, text: &str, has_commands: bool) -> Self {
+    pub fn new(memory: &Memory, text: &str, attachments: &[Attachment], has_commands: bool) -> Self {
         let (directives, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('!'));
         let directives: Vec<Directive> = directives.into_iter().map(Directive::parse).collect();
         let mut todo = Vec::new();
@@ -175,6 +182,7 @@ impl Script {
                 None => format!("#{} {}", memory.messages.len() + 1, words.trim()),
             };
             todo.push(Todo::Line(heading.trim_end().to_owned()));
+            todo.extend(attachments.iter().map(|attached| Todo::Line(got(attached))));
         }
         for directive in directives {
             directive.plan(memory, &mut todo);
@@ -216,6 +224,24 @@ impl Iterator for Script {
             }
         })
     }
+}
+
+/// What was handed over, as it can be compared.
+fn got(attached: &Attachment) -> String {
+    let kind = match attached.kind {
+        AttachmentKind::Image => "image",
+        AttachmentKind::Pdf => "pdf",
+        AttachmentKind::Other => "file",
+    };
+    let hash: String = Sha256::digest(&attached.content).iter().map(|byte| format!("{byte:02x}")).collect();
+    let Attachment { name, media_type, content, .. } = attached;
+    format!("got {kind} {media_type} {} bytes sha256 {hash} {name}", content.len()).trim_end().to_owned()
+}
+
+/// The words that are added to a turn, and what goes along with them.
+pub fn added(text: &str, attachments: &[Attachment]) -> String {
+    let lines = [text.trim().to_owned()].into_iter().chain(attachments.iter().map(got));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The question of the body, in words.
@@ -423,7 +449,7 @@ mod tests {
     fn check(before: &[&str], text: &str, expected: &str) {
         let messages = before.iter().map(|m| (*m).to_owned()).collect();
         let memory = Memory { messages, ..Memory::default() };
-        let seen: String = Script::new(&memory, text, true)
+        let seen: String = Script::new(&memory, text, &[], true)
             .map(|step| match step {
                 ScriptStep::Say(words) => words,
                 ScriptStep::Fail(trouble) => format!("{{{trouble}}}"),
@@ -472,7 +498,7 @@ mod tests {
         check(&[], "/shout hello\n!pwd", "{Remember}command shout: hello{Directory}");
         check(&[], "/dance", "{Remember}#1 /dance");
         check(&[], "say /shout", "{Remember}#1 say /shout");
-        let early: Vec<ScriptStep> = Script::new(&Memory::default(), "/shout hello", false).collect();
+        let early: Vec<ScriptStep> = Script::new(&Memory::default(), "/shout hello", &[], false).collect();
         assert_eq!(early, [ScriptStep::Remember, ScriptStep::Say("#1 /shout hello".to_owned())]);
     }
 
@@ -501,7 +527,7 @@ mod tests {
 
     #[test]
     fn what_is_added_has_a_line_of_its_own() {
-        let mut script = Script::new(&Memory::default(), "x\n!say 2 1000\n!pwd", true);
+        let mut script = Script::new(&Memory::default(), "x\n!say 2 1000\n!pwd", &[], true);
         let mut text = String::new();
         while let Some(step) = script.next() {
             match step {
@@ -533,7 +559,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_complete_and_comes_in_pieces() {
-        let said: Vec<String> = Script::new(&Memory::default(), "!flood 10000", true)
+        let said: Vec<String> = Script::new(&Memory::default(), "!flood 10000", &[], true)
             .filter_map(|step| if let ScriptStep::Say(words) = step { Some(words) } else { None })
             .collect();
         assert!(said.iter().all(|piece| piece.len() as u64 <= FLOOD_PIECE_BYTES));
@@ -549,5 +575,17 @@ mod tests {
         assert_eq!(memory.wake().map_err(|t| t.failure), Err(Failure::Transient));
         assert_eq!(memory.wake().map_err(|t| t.failure), Err(Failure::Busy));
         assert_eq!(memory.wake(), Ok(()));
+    }
+
+    #[test]
+    fn it_says_what_it_was_handed() {
+        let (name, media_type) = ("a.png".to_owned(), "image/png".to_owned());
+        let attached =
+            Attachment { kind: AttachmentKind::Image, name, media_type, content: (&b"abc"[..]).into() };
+        let said: String = Script::new(&Memory::default(), "look", &[attached], true)
+            .filter_map(|step| if let ScriptStep::Say(words) = step { Some(words) } else { None })
+            .collect();
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(said, format!("#1 look\ngot image image/png 3 bytes sha256 {hash} a.png"));
     }
 }

@@ -111,8 +111,22 @@ pub struct Abilities {
     pub modes: bool,
     /// It takes images.
     pub images: bool,
+    /// The files that it takes.
+    pub files: FilesTaken,
     /// The way its memory follows when a session moves to another directory.
     pub memory: MemoryMove,
+}
+
+/// The files that an agent takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FilesTaken {
+    /// Those that are text, which are told as words.
+    Text,
+    /// And PDF documents.
+    Pdf,
+    /// All.
+    Any,
 }
 
 /// The way in which the memory of a conversation follows a change of directory.

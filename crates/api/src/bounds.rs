@@ -4,6 +4,16 @@
 pub const TEXT_LENGTH_MAX: usize = 1024 * 1024;
 /// Parts in one message.
 pub const PARTS_MAX: usize = 32;
+/// Bytes of the images and files that go along with one message, together.
+pub const ATTACHED_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// The same as text in base64.
+pub const BASE64_LENGTH_MAX: usize = ATTACHED_BYTES_MAX.div_ceil(3) * 4;
+/// Bytes of the name of a file.
+pub const ATTACHMENT_NAME_LENGTH_MAX: usize = 255;
+/// Bytes of a media type.
+pub const MEDIA_TYPE_LENGTH_MAX: usize = 127;
+/// The body of a message in bytes: the longest text, the largest images and files as text, and some room for what is around them.
+pub const MESSAGE_BODY_BYTES_MAX: usize = BODY_BYTES_MAX + BASE64_LENGTH_MAX;
 /// A request's body in bytes: the longest text, and some room for what is around it.
 pub const BODY_BYTES_MAX: usize = TEXT_LENGTH_MAX + 64 * 1024;
 /// The file of a conversation in bytes: the longest that is made, and some room.

@@ -131,7 +131,7 @@ fn check_parts(parts: &[Part]) -> Result<(), Invalid> {
     if parts.is_empty() || parts.len() > PARTS_MAX {
         return invalid("parts", format!("must be 1 to {PARTS_MAX} parts"));
     }
-    parts.iter().try_for_each(|Part::Text { text }| words("parts", text))
+    parts.iter().try_for_each(Part::check)
 }
 
 pub(crate) fn words(field: &'static str, text: &str) -> Result<(), Invalid> {

@@ -78,6 +78,13 @@ pub struct LeftOut {
     pub questions: u32,
     /// Changes of scope that have not happened yet.
     pub changes: u32,
+    /// Images and files of turns that went along, for which there was no room: their words name them.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub attachments: u32,
+}
+
+fn is_nothing(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A turn that is over.
@@ -182,7 +189,7 @@ impl ExportTurn {
         short("agent", &self.agent, AGENT_LENGTH_MAX)?;
         self.said.iter().try_for_each(|said| {
             short("by", &said.by, HANDLE_LENGTH_MAX)?;
-            let bytes: usize = said.parts.iter().map(|Part::Text { text }| text.len()).sum();
+            let bytes: usize = said.parts.iter().map(Part::text_len).sum();
             if said.parts.len() > PARTS_MAX || bytes > TEXT_LENGTH_MAX {
                 let reason = format!("more than {PARTS_MAX} parts, or than {TEXT_LENGTH_MAX} bytes of text");
                 return Err(Invalid { field: "parts", reason });

@@ -24,6 +24,7 @@ mod object;
 mod org;
 mod outbox;
 mod page;
+mod part;
 mod person;
 mod problem;
 mod queue;
@@ -39,7 +40,9 @@ mod wall;
 mod worktree;
 
 pub use address::Address;
-pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn, TriedVersions, VersionAge};
+pub use agent::{
+    Abilities, Account, Agent, FilesTaken, MemoryMove, NewAccount, SignIn, TriedVersions, VersionAge,
+};
 pub use approval::{
     Answer, AnsweredBefore, Approval, ApprovalAnswer, ApprovalState, NewRule, OnlyThese, QuestionForm,
     Remember, Rule, RuleEffect,
@@ -62,14 +65,15 @@ pub use grant::{
 };
 pub use group::{Group, Membership, NewGroup};
 pub use message::{
-    Delivery, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery, NewMessage, Part,
-    Previous, Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
+    Delivery, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery, NewMessage, Previous,
+    Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
 pub use node::{Node, RunningProgram};
 pub use object::object;
 pub use org::{MadeOrg, NewOrg, NewOwner, Org, OrgChange, OrgSettings};
 pub use outbox::{OutboxQuery, Outgoing, OutgoingState};
 pub use page::{FactsQuery, Page, PageQuery};
+pub use part::{Attached, AttachedKind, Base64, FileContent, IMAGE_TYPES, Part};
 pub use person::{
     AddedPerson, Bound, DiskUse, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery,
     Person, PersonChange, Right, Role, Who,

@@ -4,11 +4,9 @@
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
 use crate::object::{object, whole, whole_maybe};
-use crate::{Address, At, EndWhy, IfNew, NewSession, Waiting, Who};
+use crate::{Address, At, Attached, EndWhy, IfNew, NewSession, Part, Waiting, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{IntoParams, ToSchema};
 
 /// To which session. There is no default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -168,7 +166,8 @@ pub struct SayText {
 pub struct SayParts {
     /// To which session.
     pub to: To,
-    /// The parts: together at most 1 MiB of text in UTF-8.
+    /// The parts: together at most 1 MiB of text in UTF-8, and 5 MiB of images and files. An agent reads the words as one text, with the
+    /// files that are text, and gets everything else after them, in this order.
     #[schema(min_items = 1, max_items = 32)]
     pub parts: Vec<Part>,
     /// The way it is to reach a session whose turn is under way; `queue` if nothing is said.
@@ -268,60 +267,6 @@ impl<'de> Deserialize<'de> for NewMessage {
     }
 }
 
-/// One part of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Part {
-    /// Words.
-    Text {
-        /// The words.
-        text: String,
-    },
-}
-
-// By hand, because the derived one would allow unknown fields.
-impl PartialSchema for Part {
-    fn schema() -> RefOr<Schema> {
-        let kind = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["text"]));
-        let text = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .min_length(Some(1))
-            .max_length(Some(crate::TEXT_LENGTH_MAX))
-            .pattern(Some("\\S"));
-        ObjectBuilder::new()
-            .description(Some("One part of a message: words."))
-            .property("type", kind)
-            .property("text", text)
-            .required("type")
-            .required("text")
-            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
-            .into()
-    }
-}
-
-impl ToSchema for Part {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PartFields {
-    #[serde(rename = "type")]
-    kind: PartKind,
-    text: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum PartKind {
-    Text,
-}
-
-impl<'de> Deserialize<'de> for Part {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PartFields { kind: PartKind::Text, text } = object(deserializer)?;
-        Ok(Self::Text { text })
-    }
-}
-
 /// A change of a message that has not been started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
@@ -334,7 +279,7 @@ pub enum MessageChange {
     Hold(Hold),
 }
 
-/// Other words for a waiting message.
+/// Other words for a waiting message. The images and files that go along with it stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditText {
@@ -346,7 +291,7 @@ pub struct EditText {
     pub revision: u32,
 }
 
-/// Other parts for a waiting message.
+/// Other parts for a waiting message, in place of all that it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditParts {
@@ -423,7 +368,7 @@ pub struct MessageQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 0, maximum = 60)]
     pub wait: Option<u64>,
-    /// True if the message's own words are to come along.
+    /// True if the message's own words are to come along, and what is said about its images and files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<bool>,
 }
@@ -485,6 +430,9 @@ pub struct Receipt {
     /// The message's own words, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// The images and files that go along with the message, if its words were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attached>,
     /// When it was accepted.
     pub accepted_at: At,
     /// When its state last changed.

@@ -298,6 +298,9 @@ codes! {
     UnknownModel = "unknown_model", 409, "the agent has no such model", "GET /api/v1/agents says which models an agent offers";
     /// No session can be made in this directory.
     BadDirectory = "bad_directory", 409, "this directory cannot be used", "name an absolute path to a directory that is there";
+    /// The session's agent does not take something that goes along.
+    AttachmentNotTaken = "attachment_not_taken", 409, "the agent does not take this",
+        "GET /api/v1/agents says what each agent takes (`images`, `files`); every agent reads files that are text";
     /// Too many messages of this session are unfinished.
     QueueFull = "queue_full", 429, "the queue is full", "wait until some are done, or withdraw some";
     /// Too many open sessions.

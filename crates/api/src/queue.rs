@@ -1,6 +1,6 @@
 //! The messages of a session that are not final, in the order in which they run.
 
-use crate::{At, Delivery, ReceiptState, Waiting, Who};
+use crate::{At, Attached, Delivery, ReceiptState, Waiting, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,6 +38,9 @@ pub struct Queued {
     pub epoch: Option<u32>,
     /// Its words, or how they begin if there are more than 4 KiB; the message itself has all of them (`words=true`).
     pub text: String,
+    /// The images and files that go along with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attached>,
     /// When it was accepted.
     pub accepted_at: At,
 }

@@ -85,7 +85,7 @@ async fn start_supervised(agent: &Scripted, dir: &Path, number: u128) -> Took {
         match running.next().await {
             AgentEvent::Ready { .. } => {
                 ready = began.elapsed().as_micros();
-                running.hand(Message { id, text: "hello".to_owned() }).await.expect("it waits for this");
+                running.hand(Message::new(id, "hello".to_owned())).await.expect("it waits for this");
             }
             AgentEvent::Text { .. } if word == 0 => word = began.elapsed().as_micros(),
             event if event.is_last() => return (ready, word),

@@ -43,7 +43,7 @@ async fn stop(agent: &Scripted, dir: &Path, session: SessionId, children: &str) 
         match running.next().await {
             AgentEvent::Ready { .. } => {
                 let text = format!("!fork-bomb {children}\n!hang");
-                running.hand(Message { id, text }).await.expect("it waits for this");
+                running.hand(Message::new(id, text)).await.expect("it waits for this");
             }
             AgentEvent::Text { text } if text.contains("hanging") => break,
             event => assert!(!event.is_last(), "{event:?}"),

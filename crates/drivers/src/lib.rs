@@ -5,6 +5,7 @@
 //! `codex`, `opencode`, `acp`, `command`, `scripted`. `line_reader` cuts what they print. Nothing here touches a store.
 
 pub mod acp;
+mod attached;
 pub mod claude;
 pub mod codex;
 pub mod command;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    About, AgentEvent, Launch, MESSAGE_BYTES_MAX, Message, QuestionAnswer, Reply, Running, Steered, TreeEnd,
+    About, AgentEvent, AttachmentKind, Launch, Message, QuestionAnswer, Reply, Running, Steered, TreeEnd,
     Trouble, bounded,
 };
 use kernel::{Failure, GroundPath};
@@ -59,6 +59,11 @@ pub(crate) trait AgentProtocol: Send + 'static {
         let _ = head;
         let text = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes; it was left out");
         out.event(AgentEvent::Notice { text });
+    }
+    /// True if such a thing can be handed over with a message. Asked when the agent is ready.
+    fn takes(&self, kind: AttachmentKind) -> bool {
+        let _ = kind;
+        false
     }
     /// Hands over a message.
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput);
@@ -726,10 +731,13 @@ impl<T: AgentProtocol> RunningAgent<T> {
         }
     }
 
+    /// The refusal of a message that cannot be handed over as it is.
+    fn check(&self, message: &Message) -> Result<(), Trouble> {
+        message.check(|kind| self.parts.as_ref().is_some_and(|parts| parts.protocol.takes(kind)))
+    }
+
     async fn steer_now(&mut self, message: &Message) -> Result<Steered, Trouble> {
-        if message.text.len() > MESSAGE_BYTES_MAX {
-            return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
-        }
+        self.check(message)?;
         if !self.is_handed || self.is_stopping || self.last.is_some() || self.phase != Phase::Talking {
             return Ok(Steered::TooLate);
         }
@@ -775,9 +783,7 @@ impl<T: AgentProtocol> Running for RunningAgent<T> {
 
     fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>> {
         Box::pin(async move {
-            if message.text.len() > MESSAGE_BYTES_MAX {
-                return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
-            }
+            self.check(&message)?;
             self.heard_at = Instant::now();
             self.until = self.heard_at + self.bounds.turn_max;
             self.is_handed = true;

@@ -529,7 +529,7 @@ async fn script_over(running: &mut dyn Running, output: &mut Output<'_>) -> Resu
         };
         match event {
             AgentEvent::Ready { .. } => {
-                running.hand(Message { id: MessageId::from_bits(0), text: String::new() }).await?;
+                running.hand(Message::new(MessageId::from_bits(0), "")).await?;
             }
             AgentEvent::Text { text } => output.hear(&text).await,
             AgentEvent::Notice { text } => output.hear(&format!("{text}\n")).await,

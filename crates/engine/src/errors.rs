@@ -70,6 +70,9 @@ pub enum WayInError {
     /// The session that is there has another agent or model than the sender says. Nothing was said to it.
     #[error("{session} has {}: nothing was said to it", agent_words(agent, model.as_deref()))]
     OtherAgent { session: SessionId, agent: String, model: Option<String> },
+    /// The session's agent does not take something that goes along. Nothing was said to it.
+    #[error("{agent} does not take the {attachment}: nothing was said to it")]
+    NotTaken { agent: String, attachment: String },
     /// Something has touched the files of a turn since, so it is not undone. Nothing was changed.
     #[error("turn {turn} is not undone, because these were changed since: {}", touched_words(files, *more))]
     TouchedSince { turn: Turn, files: Vec<String>, more: usize },
@@ -347,6 +350,7 @@ impl WayInError {
             Self::NotInWorktree => "not_in_worktree",
             Self::OtherScope => "other_scope",
             Self::OtherAgent { .. } => "other_agent",
+            Self::NotTaken { .. } => "attachment_not_taken",
             Self::TouchedSince { .. } => "touched_since",
             Self::UnsureChanges { .. } => "unsure_changes",
         }
@@ -370,6 +374,7 @@ impl WayInError {
             Rejection::Ended { session, why } => ConflictError::SessionEnded { session, why }.into(),
             Rejection::OtherScope => Self::OtherScope,
             Rejection::OtherAgent { session, agent, model } => Self::OtherAgent { session, agent, model },
+            Rejection::NotTaken(unfit) => Self::NotTaken { agent: unfit.agent, attachment: unfit.attachment },
             Rejection::QueueFull { limit } => Self::QueueFull { limit },
             Rejection::TooManyOpen { limit } => Self::TooManyOpen { limit },
             Rejection::OrgTooManyOpen { limit } => Self::OrgTooManyOpen { limit },
@@ -518,6 +523,7 @@ impl From<WayInError> for WorktreeError {
             | WayInError::NotInWorktree
             | WayInError::OtherScope
             | WayInError::OtherAgent { .. }
+            | WayInError::NotTaken { .. }
             | WayInError::TouchedSince { .. }
             | WayInError::UnsureChanges { .. } => UnavailableError::Unavailable(refused.to_string()).into(),
         }

@@ -7,6 +7,7 @@
 //! Of a fork, what was said before it was made goes along: elsewhere there is nobody who could be asked for it, and an agent
 //! that takes the conversation over there is to know what the one here knows.
 
+use crate::attached::{AttachedFile, AttachmentView};
 use crate::inbound::MessagePart;
 use crate::transcript::ORIGINS_MAX;
 use crate::view::readable;
@@ -91,6 +92,8 @@ pub struct LeftOut {
     pub questions: u32,
     /// Changes of scope that have not happened yet.
     pub changes: u32,
+    /// Images and files of turns that went along, for which there was no room.
+    pub attachments: u32,
 }
 
 /// A turn that is over.
@@ -121,6 +124,8 @@ pub struct PastWords {
     pub at: Moment,
     /// The parts. None if the words were forgotten.
     pub parts: Vec<MessagePart>,
+    /// The images and files that went along.
+    pub attachments: Vec<AttachedFile>,
 }
 
 /// Something that people were shown.
@@ -149,7 +154,9 @@ impl Views {
         self.pack(by, read, ExportDepth::Whole, &mut packed).await?;
         let can_ask = authorize(by, Act::Say, &record, ()).is_ok();
         self.pack_origins(by, row.origin, can_ask, &mut packed).await?;
-        let left_out = LeftOut { turns: packed.left_out, ..left_out };
+        self.pack_attachments(&mut packed).await?;
+        let left_out =
+            LeftOut { turns: packed.left_out, attachments: packed.attachments_left_out, ..left_out };
         let (title, by, at) = (row.title, by.handle.clone(), self.ports.now());
         Ok(Export { session, org, title, agent, model, mode, by, at, left_out, turns: packed.in_order() })
     }
@@ -211,21 +218,44 @@ impl Views {
         packed: &mut ExportPack,
     ) -> Result<(), StoreError> {
         while let Some(over) = read.over.pop_back() {
-            let mut past = self.past(by, over).await?;
+            let (mut past, messages) = self.past(by, over).await?;
             if depth == ExportDepth::Words {
                 past.story.retain(|story| story.kind == "text");
             }
-            if !packed.take(past) {
+            let Some(at) = packed.take(past) else {
                 packed.left_out = read.over.len() as u32 + 1;
                 break;
-            }
+            };
+            packed.attached.push((at, messages, depth));
         }
         packed.left_out = packed.left_out.saturating_add(read.dropped);
         Ok(())
     }
 
-    async fn past(&self, by: &Principal, over: EndedTurn) -> Result<PastTurn, StoreError> {
+    /// The images and files of the turns that go along, from the newest on, as far as there is room beside the words of all. What does not
+    /// fit is named in the words; so is everything where only words go along, because no more of it is told again to an agent.
+    async fn pack_attachments(&self, packed: &mut ExportPack) -> Result<(), StoreError> {
+        let turns = std::mem::take(&mut packed.attached);
+        let all = turns.into_iter().flat_map(|(turn, messages, depth)| {
+            messages.into_iter().enumerate().map(move |(at, message)| (turn, at, message, depth))
+        });
+        for (turn, at, message, depth) in all {
+            let views = AttachmentView::read_all(&self.ports.store.attachments(message).await?);
+            for (number, view) in (1..).zip(views) {
+                let content = match depth == ExportDepth::Whole && packed.has_room_for(&view) {
+                    true => self.ports.store.attachment(message, number).await?,
+                    false => None,
+                };
+                packed.attach(turn, at, view, content);
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn without what went along with its messages, and which messages those are.
+    async fn past(&self, by: &Principal, over: EndedTurn) -> Result<(PastTurn, Vec<MessageId>), StoreError> {
         let EndedTurn { mut past, messages, mut there, .. } = over;
+        let mut said = Vec::new();
         for message in messages {
             let Some((_, row)) = self.ports.store.receipt(message).await? else { continue };
             let words = self.ports.store.words(message).await?;
@@ -234,9 +264,10 @@ impl Views {
                 self.rights_cache.handle_of(by, row.by).await?.unwrap_or_else(|| "somebody".to_owned());
             // What came from elsewhere goes on with the names and the moments that it came with.
             let (by, at) = there.pop_front().unwrap_or((handle, row.accepted_at));
-            past.said.push(PastWords { by, at, parts });
+            past.said.push(PastWords { by, at, parts, attachments: Vec::new() });
+            said.push(message);
         }
-        Ok(past)
+        Ok((past, said))
     }
 }
 
@@ -263,6 +294,11 @@ impl PastTurn {
     }
 }
 
+/// The bytes that an attachment takes in a file, where it is text in base64.
+fn written_len(bytes: u64) -> usize {
+    (bytes as usize).div_ceil(3) * 4
+}
+
 /// The part of a turn that goes along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExportDepth {
@@ -282,20 +318,44 @@ struct ExportPack {
     stories: usize,
     bytes: usize,
     left_out: u32,
+    /// The messages of each turn, whose images and files come last.
+    attached: Vec<(usize, Vec<MessageId>, ExportDepth)>,
+    attachments_left_out: u32,
 }
 
 impl ExportPack {
-    /// Takes a turn that is older than all the others, if there is room for it.
-    fn take(&mut self, past: PastTurn) -> bool {
-        (self.stories, self.bytes) = (self.stories + past.story.len(), self.bytes + past.bytes());
+    /// Takes a turn that is older than all the others, if there is room for it. Answers which one it is here.
+    fn take(&mut self, past: PastTurn) -> Option<usize> {
+        let (stories, bytes) = (self.stories + past.story.len(), self.bytes + past.bytes());
         // The newest goes along in any case: one turn alone is never too much.
         let is_first = self.turns.is_empty();
-        let fits = self.turns.len() < PAST_TURNS_MAX && self.stories <= PAST_STORIES_MAX;
-        if !is_first && !fits || self.bytes > PAST_BYTES_MAX {
-            return false;
+        let fits = self.turns.len() < PAST_TURNS_MAX && stories <= PAST_STORIES_MAX;
+        if !is_first && !fits || bytes > PAST_BYTES_MAX {
+            return None;
         }
+        (self.stories, self.bytes) = (stories, bytes);
         self.turns.push((self.forks.len(), past));
-        true
+        Some(self.turns.len() - 1)
+    }
+
+    fn has_room_for(&self, view: &AttachmentView) -> bool {
+        self.bytes.saturating_add(written_len(view.bytes)) <= PAST_BYTES_MAX
+    }
+
+    /// Adds what went along with a message of a turn; what has no bytes any more, or no room, is named in its words.
+    fn attach(&mut self, turn: usize, at: usize, view: AttachmentView, content: Option<Bytes>) {
+        let Some(said) = self.turns.get_mut(turn).and_then(|(_, past)| past.said.get_mut(at)) else { return };
+        match content {
+            Some(content) => {
+                self.bytes += written_len(content.len() as u64);
+                let AttachmentView { kind, name, media_type, .. } = view;
+                said.attachments.push(AttachedFile { kind, name, media_type, content });
+            }
+            None => {
+                self.attachments_left_out += 1;
+                said.parts.push(MessagePart::Text { text: format!("(left out: {view})") });
+            }
+        }
     }
 
     /// The oldest first. A fork counts its turns from 1 on; here they go on where those before it ended.
@@ -339,7 +399,7 @@ struct Reading {
 impl Reading {
     fn left_out(&self, messages: u32) -> LeftOut {
         let questions = self.questions.len() as u32;
-        LeftOut { turns: 0, messages, questions, changes: self.changes }
+        LeftOut { turns: 0, messages, questions, changes: self.changes, attachments: 0 }
     }
 
     fn take(&mut self, fact: StoredFact) {

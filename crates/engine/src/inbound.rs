@@ -4,6 +4,7 @@
 //! A door makes a `Principal` from a credential, never from a body, and everything else from what it heard. It learns
 //! nothing here about stores, agents or other doors.
 
+use crate::AttachedFile;
 use bytes::Bytes;
 use kernel::{Address, Delivery, DoorAddress, Epoch, NewWorktree, Principal, Scheme, To};
 use serde::ser::SerializeStruct;
@@ -13,7 +14,7 @@ use store::{Accepted, Expected, Predecessor};
 
 /// The text of all parts of a message together may be this long; longer words belong into a file.
 pub const MESSAGE_TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Parts in one message.
+/// Parts in one message, with the images and files that go along.
 pub const PARTS_MAX: usize = 32;
 /// A caller's key may be this long.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -39,6 +40,8 @@ pub struct Inbound {
     pub expected: Option<Expected>,
     /// The parts of what is said.
     pub parts: Vec<MessagePart>,
+    /// The images and files that go along, in their order. Agents get them after the words.
+    pub attachments: Vec<AttachedFile>,
     /// The way it is to reach a session whose turn is under way.
     pub delivery: Delivery,
     /// The epoch of the scope that the sender saw, if they said so.
@@ -177,7 +180,7 @@ pub(crate) fn title_of(text: &str) -> Option<String> {
 }
 
 /// Marks that turn the direction of a line or have no width: in a list they would show something else than what is there.
-fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 

@@ -9,9 +9,11 @@ mod fresh;
 mod import;
 mod keys;
 mod obstacles;
+mod parts;
 mod scope;
 mod uncancelled;
 
+use crate::attached::encode;
 use crate::engine_ports::EnginePorts;
 use crate::errors::HandleError;
 use crate::inbound::{encode_parts, opening_of};
@@ -24,6 +26,7 @@ use kernel::{
     Act, Address, Chore, Delivery, Epoch, MessageId, OrgId, PersonId, Principal, Record, Request, RequestId,
     Right, SessionId, To, Turn, authorize, authorize_right,
 };
+use parts::{Wording, check_parts};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
@@ -106,7 +109,7 @@ impl WayIn {
 
     async fn send_now(&self, inbound: Inbound) -> Result<Receipt, Declined> {
         authorize_right(&inbound.by, Act::Say).map_err(|denied| AccessError::denied(denied, "session"))?;
-        check_parts(&inbound.parts)?;
+        check_parts(&inbound.parts, &inbound.attachments)?;
         check_trace(&inbound.trace)?;
         let mut new = self.new_message(&inbound);
         let Inbound { by, if_new, trace, delivery, .. } = inbound;
@@ -141,7 +144,7 @@ impl WayIn {
     }
 
     fn new_message(&self, inbound: &Inbound) -> NewMessage {
-        let words = encode_parts(&inbound.parts);
+        let (words, attachments) = (encode_parts(&inbound.parts), encode(&inbound.attachments));
         NewMessage {
             // Minted once, so that "did it happen?" can be asked by id.
             message: self.ports.mint_message(),
@@ -150,8 +153,12 @@ impl WayIn {
             like: None,
             expected: inbound.expected.clone(),
             asks_for_new: !inbound.if_new.is_empty(),
-            key: self.ports.key_with("say", &inbound.trace, || keys::hash_of_message(inbound, &words)),
+            key: self
+                .ports
+                .key_with("say", &inbound.trace, || keys::hash_of_message(inbound, &words, &attachments)),
             words,
+            attachments,
+            unfit: self.unfit_agents(&inbound.attachments),
             opening: opening_of(&inbound.parts),
             delivery: inbound.delivery,
             under: inbound.under,
@@ -283,46 +290,34 @@ impl WayIn {
 
     /// Asks something of a session that is not a message, and waits a little for the keeper's verdict.
     pub async fn ask(&self, by: &Principal, request: Request, trace: Trace) -> Result<Granted, WayInError> {
-        self.ask_with(by, request, &[], trace).await
-    }
-
-    /// Asks for other words in a waiting message; `revision` is the one the editor saw.
-    pub async fn edit(
-        &self,
-        by: &Principal,
-        message: MessageId,
-        revision: u32,
-        parts: &[MessagePart],
-        trace: Trace,
-    ) -> Result<Granted, WayInError> {
-        self.ask_with(by, Request::Edit { message, revision }, parts, trace).await
+        self.ask_with(by, request, Wording::default(), trace).await
     }
 
     async fn ask_with(
         &self,
         by: &Principal,
         request: Request,
-        parts: &[MessagePart],
+        wording: Wording<'_>,
         trace: Trace,
     ) -> Result<Granted, WayInError> {
         let (word, subject) = (request_word(&request), Some(request.subject().to_string()));
-        let result = self.ask_now(by, &request, parts, &trace).await;
+        let result = self.ask_now(by, &request, wording, &trace).await;
         self.note_refusal(by, word, &trace, subject, result).await
     }
 
-    pub(crate) async fn ask_now(
+    async fn ask_now(
         &self,
         by: &Principal,
         wanted: &Request,
-        parts: &[MessagePart],
+        wording: Wording<'_>,
         trace: &Trace,
     ) -> Result<Granted, Declined> {
         check_trace(trace)?;
         right_for_request(by, wanted)?;
         if let Request::Edit { .. } = wanted {
-            check_parts(parts)?;
+            check_parts(wording.parts, wording.attachments.unwrap_or_default())?;
         }
-        let request = match self.new_request(by, wanted, parts, trace).await? {
+        let request = match self.new_request(by, wanted, wording, trace).await? {
             Wanted::New(new) => match self.put(by, *new).await? {
                 Asked::Waits { request, .. } => request,
                 Asked::Over => return Ok(Granted::Done),
@@ -352,8 +347,19 @@ impl WayIn {
         let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(&request), trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
         let resolved = Resolved::default();
-        let new =
-            NewRequest { id, request, resolved, words: None, opening: None, words_bytes_max, key, trail };
+        let (words, attachments, unfit, opening) = (None, None, Vec::new(), None);
+        let new = NewRequest {
+            id,
+            request,
+            resolved,
+            words,
+            attachments,
+            unfit,
+            opening,
+            words_bytes_max,
+            key,
+            trail,
+        };
         match self.put(by, new).await? {
             Asked::Waits { request, .. } => Ok(Some(request)),
             Asked::Over => Ok(None),
@@ -430,21 +436,34 @@ impl WayIn {
         &self,
         by: &Principal,
         wanted: &Request,
-        parts: &[MessagePart],
+        wording: Wording<'_>,
         trace: &Trace,
     ) -> Result<Wanted, Declined> {
         let (request, resolved) = self.resolved(by, wanted).await?;
-        let words = matches!(request, Request::Edit { .. }).then(|| encode_parts(parts));
+        let words = matches!(request, Request::Edit { .. }).then(|| encode_parts(wording.parts));
+        let attachments = wording.attachments.map(encode);
         let key = self.ports.key_with(request_key_word(wanted), trace, || {
-            keys::hash_of_request(wanted, words.as_deref().unwrap_or_default())
+            keys::hash_of_request(wanted, words.as_deref().unwrap_or_default(), attachments.as_deref())
         });
         if let Some(refused) = self.in_the_way(&request, &resolved).await? {
             return self.asked_before(by, key, refused).await;
         }
         let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(wanted), trace));
         let words_bytes_max = self.ports.limits.words_bytes_per_person_max;
-        let opening = words.as_ref().and_then(|_| opening_of(parts));
-        let new = NewRequest { id, request, resolved, words, opening, words_bytes_max, key, trail };
+        let opening = words.as_ref().and_then(|_| opening_of(wording.parts));
+        let unfit = self.unfit_agents(wording.attachments.unwrap_or_default());
+        let new = NewRequest {
+            id,
+            request,
+            resolved,
+            words,
+            attachments,
+            unfit,
+            opening,
+            words_bytes_max,
+            key,
+            trail,
+        };
         Ok(Wanted::New(Box::new(new)))
     }
 
@@ -756,22 +775,6 @@ fn address_of(to: &To) -> Option<Address> {
         To::Conversation(address) | To::NewIn(address) => Some(address.clone()),
         To::Session(_) | To::New => None,
     }
-}
-
-fn check_parts(parts: &[MessagePart]) -> Result<(), InvalidError> {
-    let invalid = |reason: String| Err(InvalidError { field: "parts", reason });
-    if parts.len() > PARTS_MAX {
-        return invalid(format!("more than {PARTS_MAX} parts"));
-    }
-    let bytes: usize = parts.iter().map(|MessagePart::Text { text }| text.len()).sum();
-    // The agent reads them as one text, with a line's end between two.
-    if bytes + parts.len().saturating_sub(1) > MESSAGE_TEXT_BYTES_MAX {
-        return invalid(format!("more than {MESSAGE_TEXT_BYTES_MAX} bytes of text"));
-    }
-    if parts.iter().all(|MessagePart::Text { text }| text.trim().is_empty()) {
-        return invalid("there are no words in it".to_owned());
-    }
-    Ok(())
 }
 
 pub(crate) fn check_trace(trace: &Trace) -> Result<(), InvalidError> {

@@ -13,6 +13,7 @@
 
 mod accounts;
 mod approvals;
+mod attached;
 mod changes;
 mod cluster;
 pub mod doors;
@@ -55,6 +56,10 @@ mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, Settled};
+pub use attached::{
+    ATTACHED_BYTES_MAX, ATTACHMENT_NAME_BYTES_MAX, AttachedFile, AttachedKind, AttachmentView,
+    MEDIA_TYPE_BYTES_MAX,
+};
 pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
 pub use doors::{Arrived, Delivered, Door, DoorReply, OutgoingReply, ReadBack, ReplyWords};
 pub use engine::{Collecting, Engine, Limits, Wiring};
@@ -103,4 +108,6 @@ pub use store::{
     TitleBy, TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
-pub use agent::{Abilities, Choice, MemoryMove, Presence, Setup, SignIn, TriedVersions, VersionAge};
+pub use agent::{
+    Abilities, Choice, FilesTaken, MemoryMove, Presence, Setup, SignIn, TriedVersions, VersionAge,
+};

@@ -4,6 +4,7 @@
 //! line is quoted, so that nothing of it is taken for a command or for an end of the quotation.
 
 use crate::Engine;
+use crate::attached::AttachmentView;
 use crate::inbound::plain_text;
 use crate::story::{imported_of, words_of};
 use kernel::{Fact, MessageId, Number, OrgId, Outcome, SessionId, Turn};
@@ -202,6 +203,10 @@ async fn tell(engine: &Engine, org: OrgId, turned: &TranscriptTurn) -> Result<St
         let words = words.and_then(|words| plain_text(&words));
         let words = words.unwrap_or_else(|| "(these words were forgotten)".to_owned());
         let who = turned.there.get(at).or(handle.as_ref());
+        let attached = AttachmentView::read_all(&engine.store().attachments(*message).await?);
+        // Their bytes are not told again: an agent that was there may remember them, and for any other the names say what there was.
+        let named = attached.iter().map(|view| format!("(went along: {view})"));
+        let words = [words].into_iter().chain(named).collect::<Vec<_>>().join("\n");
         quote(&mut told, who.map_or("somebody", String::as_str), &words);
     }
     quote(&mut told, "the agent", &turned.answer);

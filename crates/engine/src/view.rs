@@ -2,6 +2,7 @@
 //!
 //! What a caller may not see does not exist: the answer is the same as for an id that was never minted.
 
+use crate::attached::AttachmentView;
 use crate::engine_ports::EnginePorts;
 use crate::fanout::SharedFact;
 use crate::follow::{SharedReadiness, WatchedRights};
@@ -58,6 +59,8 @@ pub struct QueuedView {
     /// The handle of its sender.
     pub sender: Option<String>,
     pub text: String,
+    /// The images and files that go along.
+    pub attachments: Vec<AttachmentView>,
     /// Why it is not being worked on, if it will be.
     pub wait: Option<Wait>,
 }
@@ -296,7 +299,7 @@ impl Views {
     pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, ViewError> {
         self.seen(by, session).await?;
         let (mut queue, waits) = (Vec::new(), self.waits(by, session).await?);
-        for QueuedRow { receipt: row, sender, words } in
+        for QueuedRow { receipt: row, sender, words, attachments } in
             self.ports.store.queue_shown(session, QUEUED_READ_BYTES_MAX).await?
         {
             let words = match words {
@@ -307,13 +310,47 @@ impl Views {
             text.truncate(text.floor_char_boundary(QUEUED_BYTES_MAX));
             text.shrink_to_fit();
             let wait = waits.of(row.message);
-            queue.push(QueuedView { row, sender, text, wait });
+            let attachments = AttachmentView::read_all(&attachments);
+            queue.push(QueuedView { row, sender, text, attachments, wait });
         }
         Ok(queue)
     }
 
     /// The words of a message, as they are now.
     pub async fn words(&self, by: &Principal, message: MessageId) -> Result<String, ViewError> {
+        self.may_read_words(by, message).await?;
+        let words = self.ports.store.words(message).await?;
+        Ok(words.and_then(|words| plain_text(&words)).unwrap_or_default())
+    }
+
+    /// The images and files that go along with a message, as they are now, without their bytes.
+    pub async fn attachments(
+        &self,
+        by: &Principal,
+        message: MessageId,
+    ) -> Result<Vec<AttachmentView>, ViewError> {
+        self.may_read_words(by, message).await?;
+        Ok(AttachmentView::read_all(&self.ports.store.attachments(message).await?))
+    }
+
+    /// One of them with its bytes, by its number from 1 on.
+    pub async fn attachment(
+        &self,
+        by: &Principal,
+        message: MessageId,
+        number: u32,
+    ) -> Result<(AttachmentView, bytes::Bytes), ViewError> {
+        let views = self.attachments(by, message).await?;
+        let view = (number as usize).checked_sub(1).and_then(|at| views.into_iter().nth(at));
+        let content = match view {
+            Some(_) => self.ports.store.attachment(message, number).await?,
+            None => None,
+        };
+        Ok(view.zip(content).ok_or(AccessError::NotFound { what: "attachment" })?)
+    }
+
+    /// Judges if they may read what a message says, and whatever goes along with it.
+    async fn may_read_words(&self, by: &Principal, message: MessageId) -> Result<(), ViewError> {
         let what = "message";
         may_read(by, what)?;
         let found = self.ports.store.receipt_seen(Seer::of(by), message).await?;
@@ -322,8 +359,7 @@ impl Views {
         if !Seer::of(by).lost(&record, row.by, row.why) {
             readable(by, &record, what)?;
         }
-        let words = self.ports.store.words(message).await?;
-        Ok(words.and_then(|words| plain_text(&words)).unwrap_or_default())
+        Ok(())
     }
 
     /// A page of bindings.

@@ -557,6 +557,13 @@ pub(crate) fn readiness(ready: &api::Readiness) -> Vec<String> {
     }
 }
 
+/// Words, and a line for each image or file that goes along.
+pub(crate) fn with_attached(words: &str, attached: &[api::Attached]) -> String {
+    let named = attached.iter().map(|attached| format!("[{attached}]"));
+    let lines = [words.to_owned()].into_iter().filter(|words| !words.is_empty()).chain(named);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

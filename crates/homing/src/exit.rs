@@ -243,6 +243,9 @@ fn hint(code: Code) -> Option<&'static str> {
         }
         Code::TooManyOpenSessions => "`homing end SESSION` ends one that you do not need",
         Code::TooMuchOnDisk => "`homing whoami` says how much it is, and how much there may be",
+        Code::AttachmentNotTaken => {
+            "`homing agents show NAME` says what an agent takes; name the path of a file that lies where it works, and let it open that"
+        }
         Code::QueueFull => "`homing queue` shows what waits; `homing queue withdraw MESSAGE` takes one back",
         _ => return None,
     })

@@ -8,6 +8,7 @@
 //! `wall` (what they must not see), `call_back`, `seal` and `system` (clock, ids, and who we are).
 
 mod answering;
+mod attached;
 mod background;
 mod call_back;
 mod cli;

@@ -7,7 +7,7 @@ use api::{ExportHeader, ExportLine, ExportTurn, Outcome, Part, Story};
 
 use crate::exit::{CliError, Exit};
 use crate::screen::{Screen, TextStyle, cut, tame};
-use crate::{describe, time};
+use crate::{attached, describe, time};
 
 /// The length of a tool's line.
 const TOOL_SHOWN: usize = 120;
@@ -152,7 +152,8 @@ fn agent_of(turn: &ExportTurn) -> &str {
 
 fn words(parts: &[Part]) -> String {
     let words = parts.iter().map(|part| match part {
-        Part::Text { text } => text.as_str(),
+        Part::Text { text } => text.clone(),
+        Part::Image { .. } | Part::File { .. } => format!("[{}]", attached::named(part).unwrap_or_default()),
     });
     let words = words.collect::<Vec<_>>().join("\n");
     if words.is_empty() { "(forgotten)".to_owned() } else { words }

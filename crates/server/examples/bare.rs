@@ -76,6 +76,7 @@ fn receipt(session: String) -> api::Receipt {
         answer: None,
         notice: None,
         text: None,
+        attachments: Vec::new(),
         accepted_at: api::At(1_800_000_000_000),
         changed_at: api::At(1_800_000_000_000),
         links: api::Links { this, facts: format!("{of_session}/facts"), session: of_session },

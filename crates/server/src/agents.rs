@@ -6,7 +6,8 @@ use crate::openapi::problems;
 use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{
-    Abilities, Account, Agent, Choice, MemoryMove, NewAccount, Page, SignIn, TriedVersions, VersionAge,
+    Abilities, Account, Agent, Choice, FilesTaken, MemoryMove, NewAccount, Page, SignIn, TriedVersions,
+    VersionAge,
 };
 use axum::extract::State;
 use engine::{AccountView, AgentView, Presence, Setup};
@@ -160,6 +161,7 @@ fn abilities_form(can: engine::Abilities) -> Abilities {
         models,
         modes,
         images,
+        files,
         // How a lost memory is mended is in the story of the turn, and nothing to choose by.
         forgets: _,
         memory,
@@ -169,7 +171,12 @@ fn abilities_form(can: engine::Abilities) -> Abilities {
         engine::MemoryMove::Carry => MemoryMove::Carry,
         engine::MemoryMove::Replay => MemoryMove::Replay,
     };
-    Abilities { chosen_id, resume, fork, steer, asks, usage, commands, models, modes, images, memory }
+    let files = match files {
+        engine::FilesTaken::Text => FilesTaken::Text,
+        engine::FilesTaken::Pdf => FilesTaken::Pdf,
+        engine::FilesTaken::Any => FilesTaken::Any,
+    };
+    Abilities { chosen_id, resume, fork, steer, asks, usage, commands, models, modes, images, files, memory }
 }
 
 fn choices(choices: Vec<engine::Choice>) -> Vec<Choice> {

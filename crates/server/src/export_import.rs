@@ -2,6 +2,7 @@
 //!
 //! Whatever is not as the format says is refused with the number of its line, and nothing is made of the rest.
 
+use crate::attachments::{parts_form, parts_of};
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Query, is_kind, whole_body};
 use crate::messages::if_new;
@@ -15,7 +16,7 @@ use api::{
 };
 use axum::extract::{Request, State};
 use axum::response::Response;
-use engine::{Export, MessagePart, PAST_KINDS, PAST_TURNS_MAX, PastStory, PastTurn, PastWords};
+use engine::{Export, PAST_KINDS, PAST_TURNS_MAX, PastStory, PastTurn, PastWords};
 use http::{HeaderValue, header};
 use kernel::{Failure, Moment, Outcome, SessionId};
 use serde::Deserialize;
@@ -107,7 +108,7 @@ fn write_line(file: &mut Vec<u8>, line: &ExportLine) -> ApiResult<()> {
 }
 
 fn header_form(export: &Export) -> ExportHeader {
-    let engine::LeftOut { turns, messages, questions, changes } = export.left_out;
+    let engine::LeftOut { turns, messages, questions, changes, attachments } = export.left_out;
     ExportHeader {
         format: EXPORT_FORMAT.to_owned(),
         version: EXPORT_VERSION,
@@ -119,7 +120,7 @@ fn header_form(export: &Export) -> ExportHeader {
         mode: export.mode.clone(),
         by: export.by.clone(),
         at: at(export.at),
-        left_out: LeftOut { turns, messages, questions, changes },
+        left_out: LeftOut { turns, messages, questions, changes, attachments },
     }
 }
 
@@ -128,7 +129,7 @@ fn turn_form(past: PastTurn) -> ExportTurn {
     let said = past.said.into_iter().map(|said| ExportWords {
         by: said.by,
         at: at(said.at),
-        parts: said.parts.into_iter().map(|MessagePart::Text { text }| api::Part::Text { text }).collect(),
+        parts: parts_form(said.parts, said.attachments),
     });
     // What an older or newer version told in another form stays here.
     let told = past.story.into_iter().filter_map(|told| {
@@ -213,7 +214,7 @@ fn line_form(number: usize, line: &[u8]) -> ApiResult<ExportLine> {
 fn export_of(header: &ExportHeader) -> ApiResult<Export> {
     header.check().map_err(|why| bad(1, format!("{}: {}", why.field, why.reason)))?;
     let session = header.session.parse().map_err(|_| bad(1, "session: not the id of a session"))?;
-    let LeftOut { turns, messages, questions, changes } = header.left_out;
+    let LeftOut { turns, messages, questions, changes, attachments } = header.left_out;
     Ok(Export {
         session,
         org: header.org.clone(),
@@ -223,7 +224,7 @@ fn export_of(header: &ExportHeader) -> ApiResult<Export> {
         mode: header.mode.clone(),
         by: header.by.clone(),
         at: Moment(header.at.0),
-        left_out: engine::LeftOut { turns, messages, questions, changes },
+        left_out: engine::LeftOut { turns, messages, questions, changes, attachments },
         turns: Vec::new(),
     })
 }
@@ -231,10 +232,9 @@ fn export_of(header: &ExportHeader) -> ApiResult<Export> {
 fn turn_of(line: usize, turn: ExportTurn) -> ApiResult<PastTurn> {
     let outcome = outcome_of(turn.outcome, turn.failure)
         .ok_or_else(|| bad(line, "failure: goes with the outcome `failed`, and with no other"))?;
-    let said = turn.said.into_iter().map(|said| PastWords {
-        by: said.by,
-        at: Moment(said.at.0),
-        parts: said.parts.into_iter().map(|api::Part::Text { text }| MessagePart::Text { text }).collect(),
+    let said = turn.said.into_iter().map(|said| {
+        let (parts, attachments) = parts_of(said.parts);
+        PastWords { by: said.by, at: Moment(said.at.0), parts, attachments }
     });
     let story = turn.story.into_iter().map(|told| story_of(line, told)).collect::<ApiResult<_>>()?;
     Ok(PastTurn {

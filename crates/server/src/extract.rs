@@ -91,10 +91,10 @@ fn key_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     }
 }
 
-/// A JSON body.
-pub(crate) struct JsonBody<T>(pub(crate) T);
+/// A JSON body of at most so many bytes.
+pub(crate) struct JsonBody<T, const MAX: usize = BODY_BYTES_MAX>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<SharedDoor> for JsonBody<T> {
+impl<T: DeserializeOwned, const MAX: usize> FromRequest<SharedDoor> for JsonBody<T, MAX> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, door: &SharedDoor) -> ApiResult<Self> {
@@ -102,7 +102,7 @@ impl<T: DeserializeOwned> FromRequest<SharedDoor> for JsonBody<T> {
             let detail = "the body must be said to be JSON";
             return Err(ApiError::new(Code::UnsupportedMediaType, detail).at("Content-Type"));
         }
-        let body = whole_body(request, door, BODY_BYTES_MAX).await?;
+        let body = whole_body(request, door, MAX).await?;
         parse(&body.bytes).map(Self)
     }
 }

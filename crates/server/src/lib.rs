@@ -7,6 +7,7 @@
 
 mod agents;
 mod approvals;
+mod attachments;
 mod audit;
 mod bindings;
 mod cursor;

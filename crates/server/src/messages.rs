@@ -1,14 +1,18 @@
 //! Messages and their receipts.
 
+use crate::attachments::{attached_form, parts_of};
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, Query, address, json_bytes, session_id};
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::{ApiError, ApiResult};
 use crate::wire::{at, delivery_form, delivery_of, links, previous, waiting_form};
-use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
+use api::{
+    Code, MESSAGE_BODY_BYTES_MAX, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To,
+    WAIT_SECONDS_MAX, Who,
+};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::{Granted, Inbound, MessagePart, ReceiptView, who_changed};
+use engine::{AttachedFile, Granted, Inbound, MessagePart, ReceiptView, who_changed};
 use http::{HeaderName, HeaderValue, StatusCode};
 use kernel::{MessageId, Principal, Request};
 use std::time::Duration;
@@ -16,12 +20,12 @@ use std::time::Duration;
 problems! {
     SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, UnknownModel, BadDirectory,
         NotFound, NotAllowed, AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere,
-        SessionEnded, IdempotencyConflict, OtherScope, OtherAgent, QueueFull, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk,
+        SessionEnded, IdempotencyConflict, OtherScope, OtherAgent, AttachmentNotTaken, QueueFull, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk,
         DiskFull, Unclear];
     ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
         RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, ScopeChanging,
-        BadDirectory, WorktreeTrouble, TooMuchOnDisk, DiskFull, Unclear];
+        BadDirectory, WorktreeTrouble, AttachmentNotTaken, TooMuchOnDisk, DiskFull, Unclear];
     VerbProblems = [Invalid, NotFound, NotAllowed, RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }
@@ -41,12 +45,13 @@ problems! {
 pub(crate) async fn say(
     State(door): State<SharedDoor>,
     caller: Caller,
-    JsonBody(message): JsonBody<NewMessage>,
+    JsonBody(message): JsonBody<NewMessage, MESSAGE_BODY_BYTES_MAX>,
 ) -> ApiResult<Response> {
     message.check()?;
     let (delivery, under) = message.delivery();
     let unattended = message.is_unattended();
     let (to, parts) = message.into_parts();
+    let (parts, attachments) = parts_of(parts);
     let expected = expected(&to);
     let (to, if_new) = destination(&door, &caller.by, to).await?;
     let inbound = Inbound {
@@ -54,7 +59,8 @@ pub(crate) async fn say(
         to,
         if_new,
         expected,
-        parts: parts.into_iter().map(part).collect(),
+        parts,
+        attachments,
         delivery: delivery_of(delivery),
         under: under.map(kernel::Epoch),
         unattended,
@@ -114,12 +120,6 @@ pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
     engine::IfNew { agent, directory, model, mode, title, worktree }
 }
 
-fn part(part: api::Part) -> MessagePart {
-    match part {
-        api::Part::Text { text } => MessagePart::Text { text },
-    }
-}
-
 /// Ask how a message stands
 ///
 /// With `wait` the answer comes as soon as the receipt is final, or when the time is over.
@@ -152,13 +152,16 @@ pub(crate) async fn receipt(
     let mut receipt = receipt_form(view);
     if query.words == Some(true) {
         receipt.text = Some(door.engine.views().words(&caller.by, message).await?);
+        let attachments = door.engine.views().attachments(&caller.by, message).await?;
+        receipt.attachments = attached_form(message, attachments);
     }
     Ok(Json(receipt))
 }
 
 /// Change a message that has not been started
 ///
-/// Other words (by its sender, naming the revision they saw), or hold and release. Released `there`, it stays held if there
+/// Other words (by its sender, naming the revision they saw), or hold and release. With `text` its images and files stay; `parts` replace
+/// everything. Released `there`, it stays held if there
 /// is nothing to go back to any more: a 409 `worktree_trouble` or `bad_directory`.
 #[utoipa::path(
     patch, path = "/api/v1/messages/{id}", tag = "messages", operation_id = "change_message", params(MessageName, KeyHeader),
@@ -173,15 +176,18 @@ pub(crate) async fn change(
     State(door): State<SharedDoor>,
     caller: Caller,
     Id(message): Id<MessageId>,
-    JsonBody(change): JsonBody<MessageChange>,
+    JsonBody(change): JsonBody<MessageChange, MESSAGE_BODY_BYTES_MAX>,
 ) -> ApiResult<Response> {
     change.check()?;
     match change {
         MessageChange::Text(change) => {
-            let parts = vec![api::Part::Text { text: change.text }];
-            edit(&door, caller, message, change.revision, parts).await
+            let parts = vec![MessagePart::Text { text: change.text }];
+            edit(&door, caller, message, change.revision, parts, None).await
         }
-        MessageChange::Parts(change) => edit(&door, caller, message, change.revision, change.parts).await,
+        MessageChange::Parts(change) => {
+            let (parts, attachments) = parts_of(change.parts);
+            edit(&door, caller, message, change.revision, parts, Some(attachments)).await
+        }
         MessageChange::Hold(change) if change.held => {
             ask(&door, caller, message, Request::Hold { message }).await
         }
@@ -235,10 +241,14 @@ async fn edit(
     caller: Caller,
     message: MessageId,
     revision: u32,
-    parts: Vec<api::Part>,
+    parts: Vec<MessagePart>,
+    attachments: Option<Vec<AttachedFile>>,
 ) -> ApiResult<Response> {
-    let parts: Vec<_> = parts.into_iter().map(part).collect();
-    let granted = door.engine.way_in().edit(&caller.by, message, revision, &parts, caller.trace).await?;
+    let (way_in, by, trace) = (door.engine.way_in(), &caller.by, caller.trace);
+    let granted = match attachments {
+        None => way_in.edit(by, message, revision, &parts, trace).await?,
+        Some(attached) => way_in.rewrite(by, message, revision, &parts, &attached, trace).await?,
+    };
     receipt_now(door, &caller.by, message, granted).await
 }
 
@@ -302,6 +312,7 @@ fn accepted_form(by: Who, delivery: api::Delivery, receipt: &engine::Receipt) ->
         answer: None,
         notice: None,
         text: None,
+        attachments: Vec::new(),
         accepted_at: at(accepted.at),
         changed_at: at(accepted.at),
         links: links(format!("/api/v1/messages/{}", accepted.message), accepted.session),
@@ -333,6 +344,7 @@ fn receipt_form(view: ReceiptView) -> Receipt {
         answer,
         notice,
         text: None,
+        attachments: Vec::new(),
         accepted_at: at(row.accepted_at),
         changed_at: at(row.changed_at),
         links: links(format!("/api/v1/messages/{}", row.message), row.session),

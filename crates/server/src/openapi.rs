@@ -4,9 +4,9 @@ use crate::door::SharedDoor;
 use crate::extract::json_bytes;
 use crate::problem::ApiError;
 use crate::{
-    agents, approvals, audit, bindings, export_import, facts, grants, groups, heads, health, lookups, me,
-    messages, middleware, nodes, orgs, outbox, page, queue, roots, route, scope, sessions, sign_in, tokens,
-    users, wall, worktrees,
+    agents, approvals, attachments, audit, bindings, export_import, facts, grants, groups, heads, health,
+    lookups, me, messages, middleware, nodes, orgs, outbox, page, queue, roots, route, scope, sessions,
+    sign_in, tokens, users, wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -169,6 +169,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(messages::say),
     || routes!(messages::receipt, messages::change, messages::withdraw),
     || routes!(messages::stop),
+    || routes!(attachments::attachment),
     || routes!(sessions::list, sessions::make),
     || routes!(sessions::read, sessions::change),
     || routes!(sessions::end),

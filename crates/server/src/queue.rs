@@ -1,5 +1,6 @@
 //! The queue of a session, and its order.
 
+use crate::attachments::attached_form;
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, id};
 use crate::messages::{granted_response, state_form};
@@ -65,7 +66,7 @@ async fn read(door: &SharedDoor, by: &Principal, session: SessionId) -> ApiResul
 }
 
 fn queued_form(view: QueuedView) -> Queued {
-    let QueuedView { row, sender, text, wait } = view;
+    let QueuedView { row, sender, text, attachments, wait } = view;
     Queued {
         id: row.message.to_string(),
         state: state_form(row.state),
@@ -77,6 +78,7 @@ fn queued_form(view: QueuedView) -> Queued {
         delivery: delivery_form(row.delivery),
         epoch: row.epoch.map(|epoch| epoch.0),
         text,
+        attachments: attached_form(row.message, attachments),
         accepted_at: at(row.accepted_at),
     }
 }

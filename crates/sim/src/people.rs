@@ -160,6 +160,7 @@ impl Person {
             expected: None,
             parts,
             delivery: kernel::Delivery::Queue,
+            attachments: Vec::new(),
             unattended: false,
             under: None,
             reply,

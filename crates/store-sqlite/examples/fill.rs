@@ -125,6 +125,8 @@ impl Filler {
             expected: None,
             asks_for_new: false,
             words: Bytes::from_static(br#"[{"type":"text","text":"Please have a look at this."}]"#),
+            attachments: Vec::new(),
+            unfit: Vec::new(),
             opening: None,
             delivery: Delivery::Queue,
             unattended: false,

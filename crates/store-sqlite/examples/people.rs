@@ -183,6 +183,8 @@ impl House {
             expected: None,
             asks_for_new: false,
             words: Bytes::from(format!(r#"[{{"type":"text","text":"{text}"}}]"#)),
+            attachments: Vec::new(),
+            unfit: Vec::new(),
             opening: None,
             delivery: Delivery::Queue,
             unattended: false,

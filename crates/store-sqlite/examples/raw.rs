@@ -214,6 +214,8 @@ async fn accept(store: &SqliteStore, number: u64) {
         expected: None,
         asks_for_new: false,
         words: Bytes::from(words()),
+        attachments: Vec::new(),
+        unfit: Vec::new(),
         opening: None,
         delivery: Delivery::Queue,
         unattended: false,

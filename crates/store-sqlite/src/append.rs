@@ -193,14 +193,15 @@ fn write_story(
 
 /// A refused edit's words go; a granted one's become the message's. Answers the room that the words took which went.
 fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Result<i64, SqliteError> {
-    let mut query = tx.db().prepare_cached("SELECT message, body, opening FROM requests WHERE id = ?1")?;
+    let mut query =
+        tx.db().prepare_cached("SELECT message, body, opening, replaces FROM requests WHERE id = ?1")?;
     let read = |row: &rusqlite::Row<'_>| {
         let (message, body): (Option<[u8; 16]>, Option<i64>) = (row.get(0)?, row.get(1)?);
-        Ok((message, body, row.get::<_, Option<String>>(2)?))
+        Ok((message, body, row.get::<_, Option<String>>(2)?, row.get::<_, bool>(3)?))
     };
     let edit = query.query_row([request], read).optional()?;
     let freed = match edit {
-        Some((Some(message), Some(body), opening)) if *verdict == Verdict::Done => {
+        Some((Some(message), Some(body), opening, replaces)) if *verdict == Verdict::Done => {
             let mut query = tx.db().prepare_cached("SELECT body FROM messages WHERE id = ?1")?;
             let old: Option<Option<i64>> = query.query_row([message], |row| row.get(0)).optional()?;
             tx.run("UPDATE messages SET body = ?2 WHERE id = ?1", params![message, body])?;
@@ -208,9 +209,12 @@ fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Resul
                 let sql = "UPDATE sessions SET title = ?3, title_of = ?4 WHERE sid = ?1 AND title_of = ?2";
                 tx.run(sql, params![sid, old.flatten(), opening, body])?;
             }
+            if !replaces {
+                tx.run("UPDATE attachments SET words = ?2 WHERE words = ?1", params![old.flatten(), body])?;
+            }
             tx.forget_words(sid, old.flatten())?
         }
-        Some((_, body, _)) => tx.forget_words(sid, body)?,
+        Some((_, body, _, _)) => tx.forget_words(sid, body)?,
         None => 0,
     };
     tx.run(

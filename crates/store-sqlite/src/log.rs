@@ -99,6 +99,31 @@ pub(crate) fn words(db: &Connection, message: MessageId) -> Result<Option<Bytes>
     Ok(words.map(Bytes::from))
 }
 
+pub(crate) const ATTACHMENTS: &str = "SELECT a.about FROM messages m JOIN attachments a ON a.words = m.body
+     WHERE m.id = ?1 ORDER BY a.number";
+
+/// What is said about each attachment of a message.
+pub(crate) fn attachments(db: &Connection, message: MessageId) -> Result<Vec<Bytes>, SqliteError> {
+    let mut query = db.prepare_cached(ATTACHMENTS)?;
+    let rows = query.query_map([message.stored()], |row| row.get::<_, Vec<u8>>(0))?;
+    Ok(rows.map(|about| about.map(Bytes::from)).collect::<Result<_, _>>()?)
+}
+
+pub(crate) const ATTACHMENT: &str = "SELECT b.words FROM messages m JOIN attachments a ON a.words = m.body
+     JOIN bodies b ON b.body = a.body WHERE m.id = ?1 AND a.number = ?2";
+
+/// The bytes of one attachment.
+pub(crate) fn attachment(
+    db: &Connection,
+    message: MessageId,
+    number: u32,
+) -> Result<Option<Bytes>, SqliteError> {
+    let mut query = db.prepare_cached(ATTACHMENT)?;
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, Vec<u8>>(0);
+    let content = query.query_row(rusqlite::params![message.stored(), number], read).optional()?;
+    Ok(content.map(Bytes::from))
+}
+
 pub(crate) fn verdict(db: &Connection, request: RequestId) -> Result<Option<Verdict>, SqliteError> {
     let mut query = db.prepare_cached("SELECT verdict FROM requests WHERE id = ?1")?;
     let mut found = query.query([request.stored()])?;

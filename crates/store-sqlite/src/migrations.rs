@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 13] = [
+const STEPS: [Migration; 14] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -32,6 +32,7 @@ const STEPS: [Migration; 13] = [
     Migration { sql: include_str!("../migrations/0011_own_addresses.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0012_words_bytes.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0013_titles.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0014_attachments.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

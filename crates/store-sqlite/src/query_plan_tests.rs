@@ -3,7 +3,7 @@
 use crate::audit::{self, chain_sql, keys_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
 use crate::files::plan_once;
-use crate::log::{INBOX, RULE_FACTS, facts_sql};
+use crate::log::{ATTACHMENT, ATTACHMENTS, INBOX, RULE_FACTS, facts_sql};
 use crate::migrations::migrate;
 use crate::names;
 use crate::offers;
@@ -15,7 +15,8 @@ use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
 use crate::tx::{STORED_SESSION, WHO};
 use crate::view::{
-    self, BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_shown_sql, queue_sql,
+    self, BINDINGS_OWNED, HEADS_OWNED, QUEUE_ATTACHMENTS, approvals_owned_sql, owned_sql, queue_shown_sql,
+    queue_sql,
 };
 use crate::way_in::{self, CLEAR_KEYS};
 use rusqlite::{Connection, StatementStatus};
@@ -38,6 +39,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (RULE_FACTS.into(), "facts_rule"),
         (queue_sql(), "messages_queue"),
         (queue_shown_sql(), "messages_queue"),
+        (QUEUE_ATTACHMENTS.into(), "messages_queue"),
+        (ATTACHMENTS.into(), "sqlite_autoindex_messages_1"),
+        (ATTACHMENT.into(), "sqlite_autoindex_messages_1"),
         (FIRST_SEAT.into(), "messages_queue"),
         (INBOX.into(), "sqlite_autoindex_messages_1"),
         (BINDINGS_OWNED.into(), "bindings_of_owner"),

@@ -95,7 +95,8 @@ impl WayIn for SqliteStore {
         self.ask_reader(move |db| sight::named(db, &by, id))
     }
     fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, WriteOutcome<Accepted, Rejection>> {
-        self.write(new.words.len(), move |tx| drive::say(tx, &by, new.clone()))
+        let bytes = new.words.len() + attached_bytes(&new.attachments) as usize;
+        self.write(bytes, move |tx| drive::say(tx, &by, new.clone()))
     }
     fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, WriteOutcome<SessionId, Rejection>> {
         let bytes = new.past.as_ref().map_or(0, Past::bytes);
@@ -105,7 +106,8 @@ impl WayIn for SqliteStore {
         self.write(bytes, move |tx| drive::make(tx, &by, new.clone()))
     }
     fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, WriteOutcome<Asked, Rejection>> {
-        let bytes = new.words.as_ref().map_or(0, Bytes::len);
+        let attached = new.attachments.as_deref().map_or(0, attached_bytes);
+        let bytes = new.words.as_ref().map_or(0, Bytes::len) + attached as usize;
         self.write(bytes, move |tx| drive::ask(tx, &by, new.clone()))
     }
     fn answer_for(&self, org: OrgId, person: PersonId, key: Key, now: Moment) -> Reply<'_, KeyAnswer> {
@@ -138,6 +140,12 @@ impl Log for SqliteStore {
     }
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
         self.ask_reader(move |db| log::words(db, message))
+    }
+    fn attachments(&self, message: MessageId) -> Reply<'_, Vec<Bytes>> {
+        self.ask_reader(move |db| log::attachments(db, message))
+    }
+    fn attachment(&self, message: MessageId, number: u32) -> Reply<'_, Option<Bytes>> {
+        self.ask_reader(move |db| log::attachment(db, message, number))
     }
     fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
         self.ask_reader(move |db| people::may(db, session, person, Act::Say))

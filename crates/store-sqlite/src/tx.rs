@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use store::plan::CredentialRow;
-use store::{AuditRow, AuditSubject, NodeRow, TitleBy, Trail, WORDS_ROW_BYTES, record};
+use store::{AuditRow, AuditSubject, NewAttachment, NodeRow, TitleBy, Trail, WORDS_ROW_BYTES, record};
 
 /// A person's small number in the file.
 pub(crate) type Pid = i64;
@@ -342,6 +342,22 @@ impl SqliteTx {
         Ok(body)
     }
 
+    /// Keeps what goes along with these words, in its order.
+    pub(crate) fn keep_attachments(
+        &mut self,
+        words: i64,
+        attachments: &[NewAttachment],
+    ) -> Result<(), SqliteError> {
+        for (number, attached) in (1_i64..).zip(attachments) {
+            let body = self.keep_words(&attached.content)?;
+            self.run(
+                "INSERT INTO attachments (words, number, about, body) VALUES (?1, ?2, ?3, ?4)",
+                params![words, number, &attached.about[..], body],
+            )?;
+        }
+        Ok(())
+    }
+
     /// Gives a session a title, or takes it away. `of` is the body whose words it is.
     pub(crate) fn put_title(
         &self,
@@ -357,13 +373,20 @@ impl SqliteTx {
         .map(drop)
     }
 
-    /// Forgets words of a session, and says how much room they took. A title that is of these words goes with them.
+    /// Forgets words of a session and what went along with them, and says how much room that took. A title that is of these
+    /// words goes with them.
     pub(crate) fn forget_words(&self, sid: Sid, body: Option<i64>) -> Result<i64, SqliteError> {
         let Some(body) = body else { return Ok(0) };
         self.run(
             "UPDATE sessions SET title = NULL, title_by = NULL, title_of = NULL WHERE sid = ?1 AND title_of = ?2",
             params![sid, body],
         )?;
+        let mut query = self.db.prepare_cached("DELETE FROM attachments WHERE words = ?1 RETURNING body")?;
+        let attached = query.query_map([body], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+        attached.into_iter().chain([body]).map(|body| self.forget_body(body)).sum()
+    }
+
+    fn forget_body(&self, body: i64) -> Result<i64, SqliteError> {
         let mut query =
             self.db.prepare_cached("DELETE FROM bodies WHERE body = ?1 RETURNING length(words)")?;
         let bytes: Option<i64> = query.query_row([body], |row| row.get(0)).optional()?;

@@ -14,6 +14,7 @@ use kernel::{
     Record, Scope, SessionId, Turn,
 };
 use rusqlite::{Connection, Row, ToSql, params};
+use std::collections::BTreeMap;
 use store::{
     ApprovalRow, ApprovalState, BindingRow, Head, Import, QueuedRow, ReceiptRow, ReceiptState, SEARCHED_MAX,
     Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
@@ -360,6 +361,11 @@ pub(crate) fn queue_shown_sql() -> String {
     )
 }
 
+/// What is said about the attachments of the messages that are not final.
+pub(crate) const QUEUE_ATTACHMENTS: &str =
+    "SELECT m.id, a.number, a.about FROM messages m CROSS JOIN attachments a ON a.words = m.body
+     WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1";
+
 /// The message that runs, then the queue, then what the keeper has not seen yet.
 pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRow>, SqliteError> {
     let mut queue = read_all(db, &queue_sql(), params![session.stored()], receipt_row)?;
@@ -378,9 +384,23 @@ pub(crate) fn queue_shown(
             receipt: receipt_row(row)?,
             sender: columns.text_maybe(19)?.map(str::to_owned),
             words: columns.bytes_maybe(20)?.map(Bytes::copy_from_slice),
+            attachments: Vec::new(),
         })
     };
     let mut queue = read_all(db, &queue_shown_sql(), params![session.stored(), rows(bytes)], read)?;
+    let read = |row: &Row<'_>| {
+        let columns = Columns(row);
+        Ok(((columns.id::<MessageId>(0)?, columns.small(1)?), Bytes::copy_from_slice(columns.bytes(2)?)))
+    };
+    let in_order: BTreeMap<_, _> =
+        read_all(db, QUEUE_ATTACHMENTS, params![session.stored()], read)?.into_iter().collect();
+    let mut attached: BTreeMap<MessageId, Vec<Bytes>> = BTreeMap::new();
+    for ((message, _), about) in in_order {
+        attached.entry(message).or_default().push(about);
+    }
+    for queued in &mut queue {
+        queued.attachments = attached.remove(&queued.receipt.message).unwrap_or_default();
+    }
     queue.sort_by_key(|queued| running_first(&queued.receipt));
     Ok(queue)
 }

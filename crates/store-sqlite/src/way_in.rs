@@ -23,7 +23,7 @@ use store::plan::{
 };
 use store::{
     Accepted, AuditEntry, AuditRow, Create, HashForm, InboxItem, Key, KeyAnswer, NewMessage, NewRequest,
-    OrgSettings, Past, Rebind, SettleByHand, TitleBy, record, words_bytes,
+    OrgSettings, Past, Rebind, SettleByHand, TitleBy, attached_bytes, record, words_bytes,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -455,18 +455,31 @@ impl SqliteTx {
     }
 
     fn put_message(&mut self, new: MessageWrite) -> Result<(), SqliteError> {
-        let MessageWrite { accepted, org, by, words, opening, delivery, under, unattended, reply } = new;
+        let MessageWrite {
+            accepted,
+            org,
+            by,
+            words,
+            attachments,
+            opening,
+            delivery,
+            under,
+            unattended,
+            reply,
+        } = new;
         let Accepted { message, session, created, previous, if_new_ignored, at } = accepted;
         let (sid, who) = (self.sid(session)?, self.person(org, by)?);
+        let room = int(words_bytes(&words) + attached_bytes(&attachments));
         self.run(
             "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2),
                 words_bytes = words_bytes + ?3 WHERE sid = ?1",
-            params![sid, int(at.0), int(words_bytes(&words))],
+            params![sid, int(at.0), room],
         )?;
-        self.count_owners_words(sid, int(words_bytes(&words)))?;
+        self.count_owners_words(sid, room)?;
         let item = InboxItem::Say { message, by, delivery, under };
         let seat = UNSEEN_SEAT + put_into_inbox(self, session, at, &item)?;
         let body = self.keep_words(&words)?;
+        self.keep_attachments(body, &attachments)?;
         if let Some(opening) = opening {
             self.put_title(sid, Some(&opening), Some(TitleBy::Words), Some(body))?;
         }
@@ -495,18 +508,21 @@ impl SqliteTx {
     }
 
     fn put_request(&mut self, new: RequestWrite) -> Result<(), SqliteError> {
-        let RequestWrite { id, session, at, by, request, resolved, words, opening } = new;
+        let RequestWrite { id, session, at, by, request, resolved, words, attachments, opening } = new;
         let sid = self.sid(session)?;
         let (message, body) = match (&request, &words) {
             (Request::Edit { message, .. }, Some(words)) => {
-                self.count_words(sid, int(words_bytes(words)))?;
-                (Some(message.stored()), Some(self.keep_words(words)?))
+                let attached = attachments.as_deref().unwrap_or_default();
+                self.count_words(sid, int(words_bytes(words) + attached_bytes(attached)))?;
+                let body = self.keep_words(words)?;
+                self.keep_attachments(body, attached)?;
+                (Some(message.stored()), Some(body))
             }
             _ => (None, None),
         };
         self.run(
-            "INSERT INTO requests (id, sid, message, body, opening) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![id.stored(), sid, message, body, opening.filter(|_| body.is_some())],
+            "INSERT INTO requests (id, sid, message, body, opening, replaces) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![id.stored(), sid, message, body, opening.filter(|_| body.is_some()), attachments.is_some()],
         )?;
         put_into_inbox(self, session, at, &InboxItem::Request { id, by, request, resolved }).map(drop)
     }
@@ -528,7 +544,8 @@ impl SqliteTx {
         )?;
         for said in &messages {
             let body = self.keep_words(&said.words)?;
-            self.count_words(sid, int(words_bytes(&said.words)))?;
+            self.keep_attachments(body, &said.attachments)?;
+            self.count_words(sid, int(words_bytes(&said.words) + attached_bytes(&said.attachments)))?;
             self.run(
                 "INSERT INTO messages (id, sid, by, body, created, if_new_ignored, accepted_at, state, pending,
                                        revision, seat, changed_at, delivery)

@@ -1,10 +1,12 @@
 //! The ports of the store: what we need from a database without naming one.
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
-//! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `disk` the room that words take, `chain` the seals of the audit, `record`
+//! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `attachment` what goes
+//! along with a message, `disk` the room that words take, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
+mod attachment;
 mod audit;
 pub mod chain;
 pub mod change;
@@ -25,6 +27,7 @@ mod search;
 mod way_in;
 mod wrap;
 
+pub use attachment::*;
 pub use audit::*;
 pub use chain::{ChainHead, ChainKey};
 pub use change::{KeyUse, PeopleTx};

@@ -101,6 +101,12 @@ ports! {
         /// The words of a message, as they are now.
         Read fn words(message: MessageId) -> Option<Bytes>;
 
+        /// The attachments of a message as they are now, in their order: what is said about each, and none of their bytes.
+        Read fn attachments(message: MessageId) -> Vec<Bytes>;
+
+        /// The bytes of an attachment of a message, by its number from 1 on.
+        Read fn attachment(message: MessageId, number: u32) -> Option<Bytes>;
+
         /// True if this person may say something to this session now, by the same rule as everywhere.
         Read fn may_say(session: SessionId, person: PersonId) -> bool;
 

@@ -39,8 +39,10 @@ pub struct QueuedRow {
     pub receipt: ReceiptRow,
     /// The handle of its sender.
     pub sender: Option<String>,
-    /// Its parts as they were encoded; none if there are more of them than was asked for, or none any more.
+    /// Its words as they were encoded; none if there are more of them than was asked for, or none any more.
     pub words: Option<Bytes>,
+    /// What is said about each of its attachments, in their order.
+    pub attachments: Vec<Bytes>,
 }
 
 /// The receipt of a message, as it is now.

@@ -1,5 +1,6 @@
 //! Everything that doors bring to the store, and what came of it.
 
+use crate::attachment::{NewAttachment, UnfitAgent, attached_bytes};
 use crate::disk::words_bytes;
 use crate::log::NewFact;
 use crate::rows::Import;
@@ -25,8 +26,12 @@ pub struct NewMessage {
     pub expected: Option<Expected>,
     /// Its sender named an agent or a directory for a new session.
     pub asks_for_new: bool,
-    /// Its parts, encoded once; opaque here.
+    /// Its words, encoded once; opaque here.
     pub words: Bytes,
+    /// The images and files that go along, in their order.
+    pub attachments: Vec<NewAttachment>,
+    /// The agents that do not take them all.
+    pub unfit: Vec<UnfitAgent>,
     /// The title that they are for a session that has none.
     pub opening: Option<String>,
     /// The way it is to reach a session whose turn is under way.
@@ -140,14 +145,17 @@ pub struct Past {
 impl Past {
     /// The number of bytes of words there are to be written.
     pub fn bytes(&self) -> usize {
-        let said = self.messages.iter().map(|said| said.words.len());
+        let attached = |said: &PastMessage| said.attachments.iter().map(|it| it.content.len()).sum::<usize>();
+        let said = self.messages.iter().map(|said| said.words.len() + attached(said));
         said.chain(self.facts.iter().map(NewFact::bytes)).sum()
     }
 
     /// The room that its words take.
     pub fn words_bytes(&self) -> u64 {
         let told = self.facts.iter().map(NewFact::words_bytes);
-        self.messages.iter().map(|said| words_bytes(&said.words)).chain(told).sum()
+        let said =
+            self.messages.iter().map(|said| words_bytes(&said.words) + attached_bytes(&said.attachments));
+        said.chain(told).sum()
     }
 }
 
@@ -158,6 +166,8 @@ pub struct PastMessage {
     pub message: MessageId,
     /// Its parts, encoded once; opaque here.
     pub words: Bytes,
+    /// The images and files that went along.
+    pub attachments: Vec<NewAttachment>,
     /// The way it reached the turn.
     pub delivery: Delivery,
 }
@@ -227,6 +237,10 @@ pub struct NewRequest {
     pub resolved: Resolved,
     /// The words of an edit; opaque here.
     pub words: Option<Bytes>,
+    /// The attachments of an edit, in place of those that are there; none if those stay.
+    pub attachments: Option<Vec<NewAttachment>>,
+    /// The agents that do not take them all.
+    pub unfit: Vec<UnfitAgent>,
     /// The title that they are for a session whose title is of the words they replace.
     pub opening: Option<String>,
     /// The most room that the words in one person's sessions may take.
@@ -339,6 +353,8 @@ pub enum Rejection {
     OtherScope,
     /// The session that is there has another agent or model than its sender takes it to have.
     OtherAgent { session: SessionId, agent: String, model: Option<String> },
+    /// The session's agent does not take something that goes along.
+    NotTaken(UnfitAgent),
     /// Too many messages of the session are unfinished.
     QueueFull { limit: u32 },
     /// The person has too many open sessions.
@@ -387,6 +403,7 @@ impl Rejection {
             Self::Ended { .. } => "session_ended",
             Self::OtherScope => "other_scope",
             Self::OtherAgent { .. } => "other_agent",
+            Self::NotTaken(_) => "attachment_not_taken",
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyOpen { .. } => "too_many_open_sessions",
             Self::OrgTooManyOpen { .. } => "too_many_org_sessions",

@@ -369,6 +369,8 @@ fn opencode_settings(url_v1: &str) -> String {
                 "name": "Stub 1",
                 "limit": {"context": 200_000, "output": 8_192},
                 "cost": {"input": 1, "output": 2},
+                "attachment": true,
+                "modalities": {"input": ["text", "image", "pdf"], "output": ["text"]},
             }},
         }},
     })

@@ -36,6 +36,7 @@ const OPENERS: &[(&str, &str)] = &[
     ),
     ("crates/drivers/src/scripted/mod.rs", "looks if its program is there"),
     ("crates/drivers/src/scripted/process.rs", "the scripted agent itself, behind its wall"),
+    ("crates/homing/src/attached.rs", "what the person at the terminal sends along"),
     ("crates/homing/src/background.rs", "our own program, which is the server"),
     ("crates/homing/src/call_back.rs", "the file of a turn's credential"),
     ("crates/homing/src/commands/", "what the person at the terminal names, and the data directory"),

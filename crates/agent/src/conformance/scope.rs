@@ -158,5 +158,5 @@ async fn steer(talk: &mut Talk<'_>, word: &str) -> Result<Steered, Cannot> {
     let id =
         MessageId::from_bits(talk.launch.message.bits() ^ (1 << 64) ^ u128::from(word.as_bytes()[1]) << 72);
     let on = talk.on;
-    Ok(wait(on, talk.running.steer(Message { id, text })).await.expect("it says whether it took them"))
+    Ok(wait(on, talk.running.steer(Message::new(id, text))).await.expect("it says whether it took them"))
 }

@@ -111,7 +111,7 @@ impl<'a> Talk<'a> {
 
     pub(super) async fn hand_text(&mut self, text: String) {
         self.handed_at = self.events.len();
-        let message = Message { id: self.launch.message, text };
+        let message = Message::new(self.launch.message, text);
         wait(self.on, self.running.hand(message)).await.expect("it waits for this");
     }
 

@@ -72,7 +72,7 @@ async fn to_the_end_in_glances(talk: &mut Talk<'_>) -> AgentEvent {
 pub async fn a_message_too_long_is_refused(on: &dyn Candidate) -> StoryResult {
     let mut talk = Talk::ready(on).await;
     let text = "x".repeat(crate::MESSAGE_BYTES_MAX + 1);
-    let refused = talk.running.hand(Message { id: talk.launch.message, text }).await;
+    let refused = talk.running.hand(Message::new(talk.launch.message, text)).await;
     assert_eq!(refused.err().map(|trouble| trouble.failure), Some(Failure::Refused));
     talk.stop(0).await;
     Ok(())

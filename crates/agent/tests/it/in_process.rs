@@ -110,7 +110,7 @@ impl OnTrial {
 }
 
 async fn say(running: &mut Box<dyn Running>, text: &str) {
-    let message = Message { id: MessageId::from_bits(1), text: text.to_owned() };
+    let message = Message::new(MessageId::from_bits(1), text);
     running.hand(message).await.expect("it waits for this");
 }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    AgentEvent, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX, QuestionAnswer, Trouble, bounded,
+    AgentEvent, Attachment, AttachmentKind, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
+    QuestionAnswer, Trouble, bounded,
 };
 use kernel::{Failure, Native};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use super::quirks::{Behaviour, Confirm, ErrorPhase, Meaning, Resume};
 use super::story::{TurnStory, other};
 use super::wire::{self, RpcError, RpcMessage};
+use crate::attached::{blocks, in_base64};
 use crate::line_reader::LINE_BYTES_MAX;
 use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 
@@ -583,9 +585,18 @@ impl AgentProtocol for AcpProtocol {
     fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
         let words = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes");
         if head.contains("\"session/update\"") {
+            // What was said before is repeated when a conversation is loaded, images and all: nothing of it is news.
+            if !matches!(self.stage, ConnectionStage::Turn { .. }) {
+                return;
+            }
             return out.event(AgentEvent::Notice { text: format!("{words}; it was left out") });
         }
         self.fail(Trouble::transient(format!("{words}, and it may have been an answer")), out);
+    }
+
+    /// What it has said itself counts. Files that are no text have a form, and agents leave them out without a word.
+    fn takes(&self, kind: AttachmentKind) -> bool {
+        kind == AttachmentKind::Image && self.can["promptCapabilities"]["image"] == true
     }
 
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
@@ -595,7 +606,8 @@ impl AgentProtocol for AcpProtocol {
         self.stage = ConnectionStage::Turn { is_stopping: false };
         self.has_denied = false;
         self.story.begin_turn();
-        let words = json!([{ "type": "text", "text": message.text }]);
+        let image = |attached: &Attachment| json!({ "type": "image", "mimeType": attached.media_type, "data": in_base64(attached) });
+        let words = blocks(message, image);
         let params = json!({ "sessionId": self.session, "prompt": words });
         self.ask(RequestPurpose::Prompt, "session/prompt", &params, out);
     }

@@ -30,7 +30,7 @@ async fn daemon() -> ExitCode {
     loop {
         match running.next().await {
             AgentEvent::Ready { .. } => {
-                running.hand(Message { id, text: text.clone() }).await.expect("it waits for this");
+                running.hand(Message::new(id, text.clone())).await.expect("it waits for this");
             }
             AgentEvent::Text { text } => println!("{}", text.trim()),
             event if event.is_last() => return ExitCode::SUCCESS,
@@ -52,7 +52,7 @@ async fn keeper() -> ExitCode {
     loop {
         match running.next().await {
             AgentEvent::Ready { .. } => {
-                running.hand(Message { id, text: text.clone() }).await.expect("it waits for this");
+                running.hand(Message::new(id, text.clone())).await.expect("it waits for this");
             }
             event if event.is_last() => break,
             _ => {}

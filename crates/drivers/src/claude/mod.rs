@@ -24,8 +24,8 @@ mod usage;
 use std::path::Path;
 
 use agent::{
-    Abilities, Agent, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
-    TreeName, TriedVersions, Trouble,
+    Abilities, Agent, Choice, EndedLeftovers, FilesTaken, Launch, MemoryMove, Presence, Reply, Running,
+    Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::{Native, SessionId};
 use uuid::Uuid;
@@ -141,8 +141,8 @@ impl Agent for Claude {
             modes: true,
             fork: true,
             steer: true,
-            // Claude can do it, and nobody can ask for it through the port.
-            images: false,
+            images: true,
+            files: FilesTaken::Pdf,
             forgets: false,
             memory: MemoryMove::Resume,
         }

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
-    QuestionAnswer, Steered, Trouble, bounded,
+    About, AgentEvent, Attachment, AttachmentKind, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch,
+    Message, NATIVE_BYTES_MAX, QuestionAnswer, Steered, Trouble, bounded,
 };
 use kernel::{MessageId, Native};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::content::{Content, other};
 use super::trouble;
 use super::usage::Costs;
+use crate::attached::{blocks, in_base64};
 use crate::plans::{other_mode, plan_in};
 use crate::running_agent::{AgentProtocol, ProtocolOutput};
 use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
@@ -557,6 +558,10 @@ impl AgentProtocol for ClaudeProtocol {
         }
     }
 
+    fn takes(&self, kind: AttachmentKind) -> bool {
+        kind != AttachmentKind::Other
+    }
+
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let uuid = say(message, out);
         self.content = Content::default();
@@ -659,10 +664,21 @@ impl Turn {
 /// Says a message; answers how claude knows it.
 fn say(message: &Message, out: &mut ProtocolOutput) -> String {
     let uuid = uuid_of(message.id).to_string();
-    let content = json!([{"type": "text", "text": message.text}]);
+    let content = blocks(message, block);
     let said = json!({"role": "user", "content": content});
     out.send_line(&json!({"type": "user", "message": said, "uuid": uuid}));
     uuid
+}
+
+/// An image or a document as the model server takes it.
+fn block(attached: &Attachment) -> Value {
+    let source = json!({"type": "base64", "media_type": attached.media_type, "data": in_base64(attached)});
+    match attached.kind {
+        AttachmentKind::Image => json!({"type": "image", "source": source}),
+        AttachmentKind::Pdf | AttachmentKind::Other => {
+            json!({"type": "document", "source": source, "title": attached.name})
+        }
+    }
 }
 
 fn respond(id: &str, answer: &Value, out: &mut ProtocolOutput) {

@@ -98,7 +98,7 @@ fn say(us: &Value, protocol: &mut ClaudeProtocol, out: &mut ProtocolOutput) {
         "user" => {
             let text = us["message"]["content"][0]["text"].as_str().unwrap().to_owned();
             let message = MessageId::from_bits(id(us["uuid"].as_str().unwrap()).as_u128());
-            protocol.hand(&Message { id: message, text }, out);
+            protocol.hand(&Message::new(message, text), out);
         }
         "control_response" => {
             let response = &us["response"];
@@ -391,10 +391,7 @@ fn read(protocol: &mut ClaudeProtocol, lines: &[Value]) -> (Vec<AgentEvent>, Str
 /// A protocol whose message claude has begun with.
 fn working() -> ClaudeProtocol {
     let mut protocol = ready();
-    protocol.hand(
-        &Message { id: MessageId::from_bits(1), text: "hello".to_owned() },
-        &mut ProtocolOutput::default(),
-    );
+    protocol.hand(&Message::new(MessageId::from_bits(1), "hello".to_owned()), &mut ProtocolOutput::default());
     read(&mut protocol, &[lifecycle("queued"), lifecycle("started")]);
     protocol
 }
@@ -519,10 +516,7 @@ fn a_result_that_was_too_long_does_not_keep_the_turn_open() {
 #[test]
 fn a_message_that_claude_has_had_before_is_not_waited_for() {
     let mut protocol = ready();
-    protocol.hand(
-        &Message { id: MessageId::from_bits(1), text: "hello".to_owned() },
-        &mut ProtocolOutput::default(),
-    );
+    protocol.hand(&Message::new(MessageId::from_bits(1), "hello".to_owned()), &mut ProtocolOutput::default());
     let events = read(&mut protocol, &[lifecycle("completed")]).0;
     assert!(matches!(&events[..], [AgentEvent::Failed(trouble)] if trouble.failure == Failure::Refused));
 }
@@ -531,7 +525,7 @@ fn a_message_that_claude_has_had_before_is_not_waited_for() {
 fn a_message_that_is_interrupted_before_it_begins_is_interrupted_when_it_does() {
     let mut protocol = ready();
     let mut out = ProtocolOutput::default();
-    protocol.hand(&Message { id: MessageId::from_bits(1), text: "hello".to_owned() }, &mut out);
+    protocol.hand(&Message::new(MessageId::from_bits(1), "hello".to_owned()), &mut out);
     protocol.interrupt(&mut out);
     out.take();
     let (_, bytes) = read(&mut protocol, &[lifecycle("queued"), lifecycle("started")]);

@@ -110,6 +110,7 @@ impl Agent for Codex {
             usage: true,
             models: true,
             modes: true,
+            images: true,
             memory: MemoryMove::Resume,
             ..Abilities::default()
         }

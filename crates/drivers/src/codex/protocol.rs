@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
-    QuestionAnswer, Steered, TEXT_BYTES_MAX, Trouble, Usage, bounded,
+    About, AgentEvent, AttachmentKind, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
+    NATIVE_BYTES_MAX, QuestionAnswer, Steered, TEXT_BYTES_MAX, Trouble, Usage, bounded,
 };
 use kernel::Native;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::items::{Items, plan, text_of};
 use super::mode::Mode;
 use super::trouble::{Refusal, SIGN_IN, is_unknown, of_turn, refusal, words_of};
+use crate::attached::{as_url, blocks};
 use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 
 /// Notifications that codex need not send us: it repeats the whole difference of a turn with every change.
@@ -600,9 +601,14 @@ impl AgentProtocol for CodexProtocol {
         }
     }
 
+    /// It has no form for documents.
+    fn takes(&self, kind: AttachmentKind) -> bool {
+        kind == AttachmentKind::Image
+    }
+
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         self.turn = Some(Turn::default());
-        let input = json!([{"type": "text", "text": message.text}]);
+        let input = blocks(message, |attached| json!({"type": "image", "url": as_url(attached)}));
         let mut params = json!({"threadId": self.thread, "input": input});
         if let Some(model) = &self.beginning.launch.model {
             params["model"] = json!(model);
@@ -617,7 +623,7 @@ impl AgentProtocol for CodexProtocol {
             turn.added = Some(message.clone());
             return;
         }
-        let input = json!([{"type": "text", "text": message.text}]);
+        let input = blocks(message, |attached| json!({"type": "image", "url": as_url(attached)}));
         let params = json!({"threadId": self.thread, "input": input, "expectedTurnId": turn.id});
         self.ask("turn/steer", params, RequestPurpose::Steer, out);
     }

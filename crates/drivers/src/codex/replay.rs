@@ -86,7 +86,7 @@ impl Replay {
         match (line["method"].as_str(), line["result"]["decision"].as_str()) {
             (Some("turn/start"), _) => {
                 let text = text_of(&line["params"]["input"][0], "text").to_owned();
-                self.with(|protocol, out| protocol.hand(&Message { id: MessageId::from_bits(1), text }, out));
+                self.with(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), text), out));
             }
             (Some("turn/interrupt"), _) => self.with(|protocol, out| protocol.interrupt(out)),
             (_, Some(decision)) => {

@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Presence,
-    QuestionAnswer, Reply, Running, Setup, TreeEnd, TreeName, Trouble,
+    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, MemoryMove, Message, Presence, QuestionAnswer,
+    Reply, Running, Setup, TreeEnd, TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use serde::Deserialize;
@@ -337,9 +337,7 @@ impl Turn {
     }
 
     async fn run(&mut self, message: Message) -> Result<(), Trouble> {
-        if message.text.len() > MESSAGE_BYTES_MAX {
-            return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
-        }
+        message.check(|_| false)?;
         let running = self.command.run(&self.launch, &self.prepared, &message.text).await?;
         self.stage = RunStage::Running(running);
         match &mut self.stage {

@@ -37,8 +37,8 @@ mod turn;
 use std::path::Path;
 
 use agent::{
-    Abilities, Account, Agent, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup, SignIn,
-    TreeName, TriedVersions, Trouble,
+    Abilities, Account, Agent, EndedLeftovers, FilesTaken, Launch, MemoryMove, Presence, Reply, Running,
+    Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::SessionId;
 use serde_json::json;
@@ -145,7 +145,8 @@ impl Agent for OpenCode {
             commands: true,
             models: true,
             modes: true,
-            images: false,
+            images: true,
+            files: FilesTaken::Pdf,
             forgets: false,
             memory: MemoryMove::Resume,
         }

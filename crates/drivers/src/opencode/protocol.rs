@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use agent::{
-    AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, QuestionAnswer, Trouble,
-    bounded,
+    AgentEvent, Attachment, AttachmentKind, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
+    QuestionAnswer, Trouble, bounded,
 };
 use kernel::Native;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::ids::is_id;
 use super::side_channel::{HttpMethod, SideOrder, SideReport};
 use super::turn::{KnownFacts, NAME_BYTES_MAX, Turn, TurnOutcome, by_words, complaint, text};
+use crate::attached::{as_url, blocks};
 use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
@@ -640,13 +641,17 @@ impl OpenCodeProtocol {
     }
 
     /// The request that hands a message over: a command of opencode's own, or words.
-    fn words(&self, message: &str, words: &str) -> (String, Value) {
+    fn words(&self, id: &str, message: &Message) -> (String, Value) {
         let Launch { model, mode, .. } = &self.setting.launch;
-        let (path, mut body) = match self.command(words) {
+        let (path, mut body) = match self.command(&message.text) {
             Some((command, arguments)) => {
-                ("command", json!({"messageID": message, "command": command, "arguments": arguments}))
+                let mut named = json!({"messageID": id, "command": command, "arguments": arguments});
+                if !message.attachments.is_empty() {
+                    named["parts"] = message.attachments.iter().map(file).collect();
+                }
+                ("command", named)
             }
-            None => ("message", json!({"messageID": message, "parts": [{"type": "text", "text": words}]})),
+            None => ("message", json!({"messageID": id, "parts": blocks(message, file)})),
         };
         if let Some((provider, id)) = model.as_deref().and_then(split_model) {
             let named = json!({"providerID": provider, "modelID": id});
@@ -698,11 +703,15 @@ impl AgentProtocol for OpenCodeProtocol {
         }
     }
 
+    fn takes(&self, kind: AttachmentKind) -> bool {
+        kind != AttachmentKind::Other
+    }
+
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let id = (self.setting.mint)();
         let ProcessSetting { session, said_bytes_max, .. } = &self.setting;
         self.phase = Phase::Working(Turn::new(session, &id, &message.text, *said_bytes_max));
-        let (path, body) = self.words(&id, &message.text);
+        let (path, body) = self.words(&id, message);
         self.post(RequestPurpose::Turn, &path, body, out);
     }
 
@@ -756,6 +765,15 @@ impl AgentProtocol for OpenCodeProtocol {
     fn leaves_on_eof(&self) -> bool {
         false
     }
+}
+
+/// An image or a document as opencode takes it.
+fn file(attached: &Attachment) -> Value {
+    let mut part = json!({"type": "file", "mime": attached.media_type, "url": as_url(attached)});
+    if !attached.name.is_empty() {
+        part["filename"] = json!(attached.name);
+    }
+    part
 }
 
 fn order(order: &SideOrder, out: &mut ProtocolOutput) {

@@ -235,6 +235,7 @@ async fn hear(server: &ServerClient, tell: &mpsc::Sender<String>) -> (bool, Stri
 /// An event is one line of `data:`; everything else in the stream is for browsers.
 async fn tell_event(line: &Line, tell: &mpsc::Sender<String>) {
     let told = match line {
+        Line::TooLong(head) if is_own_file(head) => return,
         Line::TooLong(_) => SideReport::Gap,
         Line::Whole(line) => match line.strip_prefix("data:").map(serde_json::from_str::<Box<RawValue>>) {
             Some(Ok(event)) => SideReport::Event { event },
@@ -243,6 +244,13 @@ async fn tell_event(line: &Line, tell: &mpsc::Sender<String>) {
         },
     };
     say(tell, &told).await;
+}
+
+/// True if a line that is too long begins like the echo of a file that we have handed over: nothing of the turn is missing without it. What a tool
+/// has brought is no such thing, and in a text a quotation mark is never alone.
+fn is_own_file(head: &str) -> bool {
+    let has = |what: &str| head.contains(what);
+    has("\"message.part.updated\"") && has("\"type\":\"file\"") && !has("\"type\":\"tool\"")
 }
 
 async fn say<Body: Serialize>(tell: &mpsc::Sender<String>, told: &SideReport<Body>) {
@@ -325,6 +333,19 @@ mod tests {
         line.write_all(head.as_bytes()).await.unwrap();
         // Whoever has had enough hangs up.
         let _ = line.write_all(body).await;
+    }
+
+    #[test]
+    fn only_the_echo_of_our_own_file_may_be_too_long() {
+        let file = r#"data: {"type":"message.part.updated","properties":{"part":{"type":"file","mime":"image/png","url":"data:"#;
+        assert!(is_own_file(file));
+        for other in [
+            r#"data: {"type":"message.part.updated","properties":{"part":{"type":"text","text":"\"type\":\"file\""#,
+            r#"data: {"type":"message.part.updated","properties":{"part":{"type":"tool","state":{"attachments":[{"type":"file"#,
+            r#"data: {"type":"message.updated","properties":{"info":{"role":"user"#,
+        ] {
+            assert!(!is_own_file(other), "{other}");
+        }
     }
 
     #[tokio::test]

@@ -15,12 +15,12 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use agent::scripted::{HANGING, Memory, Script, ScriptStep, answered, model, question};
-use agent::{Form, QuestionAnswer, Trouble};
+use agent::scripted::{HANGING, Memory, Script, ScriptStep, added, answered, model, question};
+use agent::{Attachment, Form, QuestionAnswer, Trouble};
 use kernel::Failure;
 use serde_json::json;
 
-use super::protocol::{AgentLine, DriverLine, FenceLine, line};
+use super::protocol::{AgentLine, AttachmentLine, DriverLine, FenceLine, line};
 use super::{
     COMMANDS_VARIABLE, FALLBACK_VARIABLE, FORK, LISTS_VARIABLE, LOG_VARIABLE, MODEL_VARIABLE,
     MODELS_VARIABLE, STAYS_VARIABLE,
@@ -147,8 +147,8 @@ impl ScriptedProcess {
         say(&AgentLine::Ready { native: self.native.clone() })?;
         let stays = std::env::var_os(STAYS_VARIABLE).is_some();
         // Nobody has anything to say: that is fine, too.
-        while let Some(text) = self.hear_message()? {
-            if !self.heed(&text)? || !stays {
+        while let Some((text, attachments)) = self.hear_message()? {
+            if !self.heed(&text, &attachments)? || !stays {
                 break;
             }
         }
@@ -156,9 +156,9 @@ impl ScriptedProcess {
     }
 
     /// Acts on a message, and answers whether that went well.
-    fn heed(&mut self, text: &str) -> io::Result<bool> {
+    fn heed(&mut self, text: &str, attachments: &[Attachment]) -> io::Result<bool> {
         self.log("start", "")?;
-        let last = match self.act(text)? {
+        let last = match self.act(text, attachments)? {
             None => AgentLine::Finished { native: self.native.clone() },
             Some(trouble) => failed(&trouble),
         };
@@ -169,7 +169,7 @@ impl ScriptedProcess {
         Ok(matches!(last, AgentLine::Finished { .. }))
     }
 
-    fn hear_message(&mut self) -> io::Result<Option<String>> {
+    fn hear_message(&mut self) -> io::Result<Option<(String, Vec<Attachment>)>> {
         loop {
             let heard = match self.lists_at {
                 None => self.ears.hear()?,
@@ -183,9 +183,9 @@ impl ScriptedProcess {
                 },
             };
             match heard {
-                Some(DriverLine::Message { id, text, fence }) => {
+                Some(DriverLine::Message { id, text, attachments, fence }) => {
                     self.message = CurrentMessage { id, fence: fence.or(self.message.fence) };
-                    return Ok(Some(text));
+                    return Ok(Some((text, attached(attachments)?)));
                 }
                 Some(DriverLine::Knock) => say(&AgentLine::Here)?,
                 Some(DriverLine::More { id, .. }) => say(&AgentLine::Steered { id, taken: false })?,
@@ -230,8 +230,9 @@ impl ScriptedProcess {
     }
 
     /// Carries out the script; answers how it failed, if it did.
-    fn act(&mut self, text: &str) -> io::Result<Option<Trouble>> {
-        let mut script = Script::new(&self.remembered()?.unwrap_or_default(), text, self.lists_at.is_none());
+    fn act(&mut self, text: &str, attachments: &[Attachment]) -> io::Result<Option<Trouble>> {
+        let memory = self.remembered()?.unwrap_or_default();
+        let mut script = Script::new(&memory, text, attachments, self.lists_at.is_none());
         let (mut questions, mut said) = (0_u64, 0);
         while let Some(step) = script.next() {
             let words = match step {
@@ -309,7 +310,8 @@ impl ScriptedProcess {
     }
 
     fn take_more(&self, heard: DriverLine, script: &mut Script) -> io::Result<()> {
-        let DriverLine::More { id, text } = heard else { return Ok(()) };
+        let DriverLine::More { id, text, attachments } = heard else { return Ok(()) };
+        let text = added(&text, &attached(attachments)?);
         say(&AgentLine::Steered { id, taken: true })?;
         if let Some(mut memory) = self.remembered()? {
             memory.add(&text);
@@ -335,7 +337,7 @@ impl ScriptedProcess {
     fn hang(&mut self, native: Option<String>, words: String) -> io::Result<()> {
         self.native = native.unwrap_or_default();
         say(&AgentLine::Text { text: words })?;
-        let mut script = Script::new(&Memory::default(), "", false);
+        let mut script = Script::new(&Memory::default(), "", &[], false);
         script.line("");
         while let Some(heard) = self.ears.hear()? {
             self.take_more(heard, &mut script)?;
@@ -387,6 +389,11 @@ impl ScriptedProcess {
         });
         File::options().create(true).append(true).open(path)?.write_all(&line(&entry))
     }
+}
+
+/// The things that were handed over with a message.
+fn attached(lines: Vec<AttachmentLine>) -> io::Result<Vec<Attachment>> {
+    lines.into_iter().map(|line| Attachment::try_from(line).map_err(io::Error::other)).collect()
 }
 
 /// Waits for a line from the pipe that the variable names, if there is one. Of several that wait, each gets a line.

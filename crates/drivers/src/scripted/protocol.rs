@@ -3,17 +3,19 @@
 //! It says `{"type":"about","model":NAME,"has_commands":BOOL}` and `{"type":"ready","native":ID}`, then after the message
 //! any of `text {text}`, `warning {text}`, `native {native}`, `asked {question, tool, detail, form}`, `tool_call {call, tool, input}`,
 //! `tool_result {call, output, failed}`, `usage {input, output}`, and at last `finished {native}` or
-//! `failed {kind, detail}`; the last one may come instead of `ready`. It hears `message {id, text, fence}` once, or again
-//! after `finished` if it stays, and `answer {question, answer}`; to `more {id, text}` it says `steered {id, taken}`, to
+//! `failed {kind, detail}`; the last one may come instead of `ready`. It hears `message {id, text, attachments, fence}` once, or again
+//! after `finished` if it stays, and `answer {question, answer}`; to `more {id, text, attachments}` it says `steered {id, taken}`, to
 //! `knock` it says `here` while it waits.
 
 use agent::{
-    About, AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX,
-    QuestionAnswer, Steered, Trouble, Usage, bounded, pieces, scripted,
+    About, AgentEvent, Attachment, AttachmentKind, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch,
+    Message, NATIVE_BYTES_MAX, QuestionAnswer, Steered, Trouble, Usage, bounded, pieces, scripted,
 };
+use base64::Engine;
 use kernel::{Failure, Fence, Native};
 use serde::{Deserialize, Serialize};
 
+use crate::attached::in_base64;
 use crate::running_agent::{AgentProtocol, ProtocolOutput};
 
 /// The longest key, name or the like in an event.
@@ -46,6 +48,8 @@ pub(super) enum DriverLine {
         id: String,
         text: String,
         #[serde(default)]
+        attachments: Vec<AttachmentLine>,
+        #[serde(default)]
         fence: Option<FenceLine>,
     },
     Answer {
@@ -55,8 +59,53 @@ pub(super) enum DriverLine {
     More {
         id: String,
         text: String,
+        #[serde(default)]
+        attachments: Vec<AttachmentLine>,
     },
     Knock,
+}
+
+/// An image or a file, as it stands in a line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct AttachmentLine {
+    kind: AttachmentWord,
+    name: String,
+    media_type: String,
+    data: String,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AttachmentWord {
+    Image,
+    Pdf,
+    Other,
+}
+
+impl From<&Attachment> for AttachmentLine {
+    fn from(attached: &Attachment) -> Self {
+        let kind = match attached.kind {
+            AttachmentKind::Image => AttachmentWord::Image,
+            AttachmentKind::Pdf => AttachmentWord::Pdf,
+            AttachmentKind::Other => AttachmentWord::Other,
+        };
+        let (name, media_type) = (attached.name.clone(), attached.media_type.clone());
+        Self { kind, name, media_type, data: in_base64(attached) }
+    }
+}
+
+impl TryFrom<AttachmentLine> for Attachment {
+    type Error = base64::DecodeError;
+
+    fn try_from(line: AttachmentLine) -> Result<Self, Self::Error> {
+        let kind = match line.kind {
+            AttachmentWord::Image => AttachmentKind::Image,
+            AttachmentWord::Pdf => AttachmentKind::Pdf,
+            AttachmentWord::Other => AttachmentKind::Other,
+        };
+        let content = base64::engine::general_purpose::STANDARD.decode(&line.data)?;
+        Ok(Self { kind, name: line.name, media_type: line.media_type, content: content.into() })
+    }
 }
 
 /// The kind of answer a question wants, as it stands in a line.
@@ -244,13 +293,20 @@ impl AgentProtocol for ScriptedProtocol {
         }
     }
 
+    fn takes(&self, kind: AttachmentKind) -> bool {
+        scripted::abilities().takes(kind)
+    }
+
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let (id, text, fence) = (message.id.to_string(), message.text.clone(), Some(self.numbers()));
-        out.send(&line(&DriverLine::Message { id, text, fence }));
+        let attachments = message.attachments.iter().map(AttachmentLine::from).collect();
+        out.send(&line(&DriverLine::Message { id, text, attachments, fence }));
     }
 
     fn steer(&mut self, message: &Message, out: &mut ProtocolOutput) {
-        out.send(&line(&DriverLine::More { id: message.id.to_string(), text: message.text.clone() }));
+        let (id, text) = (message.id.to_string(), message.text.clone());
+        let attachments = message.attachments.iter().map(AttachmentLine::from).collect();
+        out.send(&line(&DriverLine::More { id, text, attachments }));
     }
 
     fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput) {

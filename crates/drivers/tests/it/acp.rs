@@ -250,7 +250,7 @@ impl Play {
     async fn begin(&self, launch: &Launch, text: &str) -> Box<dyn Running> {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
         be_ready(&mut *running).await;
-        running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+        running.hand(Message::new(launch.message, text.to_owned())).await.unwrap();
         running
     }
 
@@ -261,7 +261,7 @@ impl Play {
         loop {
             let event = next(&mut running).await;
             if let AgentEvent::Ready { .. } = event {
-                running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+                running.hand(Message::new(launch.message, text.to_owned())).await.unwrap();
             }
             let is_last = event.is_last();
             events.push(event);

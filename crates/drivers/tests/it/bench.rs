@@ -67,7 +67,7 @@ impl Bench {
         }
         let mut running = self.agent.start(launch.clone()).await.unwrap();
         be_ready(&mut *running).await;
-        running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+        running.hand(Message::new(launch.message, text.to_owned())).await.unwrap();
         let mut said = String::new();
         while !said.contains(until) {
             match running.next().await {
@@ -84,7 +84,7 @@ impl Bench {
     pub(crate) async fn turn(&self, launch: &Launch, text: &str) -> Turned {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
         be_ready(&mut *running).await;
-        running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+        running.hand(Message::new(launch.message, text.to_owned())).await.unwrap();
         let (events, text) = to_the_end(&mut *running).await;
         Turned { events, text, pid: self.agent_pid(launch) }
     }

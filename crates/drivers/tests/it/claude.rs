@@ -100,7 +100,7 @@ struct Attempt {
 
 impl Attempt {
     async fn hand(&mut self, text: &str) {
-        let message = Message { id: self.launch.message, text: text.to_owned() };
+        let message = Message::new(self.launch.message, text.to_owned());
         within(self.running.hand(message)).await.unwrap();
     }
 

@@ -125,7 +125,7 @@ async fn listen(
             match &event {
                 AgentEvent::Ready { native } => {
                     told.native.clone_from(native);
-                    let message = Message { id: MessageId::from_bits(1), text: text.to_owned() };
+                    let message = Message::new(MessageId::from_bits(1), text.to_owned());
                     running.hand(message).await.unwrap();
                 }
                 AgentEvent::Text { text } => told.text += text,

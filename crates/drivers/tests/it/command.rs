@@ -32,7 +32,7 @@ async fn the_longest_message_arrives_whole_and_one_more_byte_is_refused() {
     assert_eq!(ended.text.trim(), agent::MESSAGE_BYTES_MAX.to_string());
     let mut running = play.begin(&play.launch(None)).await;
     let text = "x".repeat(agent::MESSAGE_BYTES_MAX + 1);
-    let refused = running.hand(Message { id: MessageId::from_bits(1), text }).await.unwrap_err();
+    let refused = running.hand(Message::new(MessageId::from_bits(1), text)).await.unwrap_err();
     assert_eq!(refused.failure, Failure::Refused);
 }
 
@@ -55,7 +55,7 @@ async fn words_come_as_they_are_printed() {
     std::process::Command::new("mkfifo").arg(play.directory().join("gate")).status().unwrap();
     let launch = play.launch(None);
     let mut running = play.begin(&launch).await;
-    running.hand(Message { id: launch.message, text: String::new() }).await.unwrap();
+    running.hand(Message::new(launch.message, String::new())).await.unwrap();
     assert_eq!(next(&mut running).await, AgentEvent::Text { text: "one".to_owned() });
     let gate = play.directory().join("gate");
     tokio::task::spawn_blocking(move || std::fs::write(gate, "go\n").unwrap()).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_stop_is_no_success_even_if_the_program_says_so() {
     );
     let launch = play.launch(None);
     let mut running = play.begin(&launch).await;
-    running.hand(Message { id: launch.message, text: String::new() }).await.unwrap();
+    running.hand(Message::new(launch.message, String::new())).await.unwrap();
     assert_eq!(next(&mut running).await, AgentEvent::Text { text: "up\n".to_owned() });
     assert!(running.stop(2_000).await.gone);
     play.nothing_left();
@@ -141,7 +141,7 @@ async fn a_line_of_fifty_megabytes_arrives_whole() {
     let play = Play::new("sh", &["-c", "head -c 50000000 /dev/zero | tr '\\0' x"]);
     let launch = play.launch(None);
     let mut running = play.begin(&launch).await;
-    running.hand(Message { id: launch.message, text: String::new() }).await.unwrap();
+    running.hand(Message::new(launch.message, String::new())).await.unwrap();
     let mut bytes = 0;
     loop {
         match next(&mut running).await {
@@ -181,7 +181,7 @@ async fn a_message_may_be_the_last_argument() {
     for wrong in ["-v", "a\0b", &"x".repeat(200_000)] {
         let launch = play.launch(None);
         let mut running = play.begin(&launch).await;
-        let refused = running.hand(Message { id: launch.message, text: wrong.to_owned() }).await.unwrap_err();
+        let refused = running.hand(Message::new(launch.message, wrong.to_owned())).await.unwrap_err();
         assert_eq!(refused.failure, Failure::Refused);
         play.nothing_left();
     }
@@ -366,7 +366,7 @@ impl Play {
             match &event {
                 AgentEvent::Ready { native: named } => {
                     native.clone_from(named);
-                    running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+                    running.hand(Message::new(launch.message, text.to_owned())).await.unwrap();
                 }
                 AgentEvent::Text { text } => said.push_str(text),
                 last if last.is_last() => return Ended { events, text: said, native, last: event },

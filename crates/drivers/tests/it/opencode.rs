@@ -55,7 +55,7 @@ impl Play {
     async fn begin(&self, launch: Launch, text: &str) -> Box<dyn Running> {
         let (mut running, before) = self.start(launch).await;
         assert!(matches!(before.last(), Some(AgentEvent::Ready { .. })), "{before:?}");
-        running.hand(Message { id: MessageId::from_bits(1), text: text.to_owned() }).await.unwrap();
+        running.hand(Message::new(MessageId::from_bits(1), text.to_owned())).await.unwrap();
         running
     }
 
@@ -184,7 +184,7 @@ async fn one_kept_process_remembers_asks_and_lets_nobody_else_in() {
     let Some(AgentEvent::Ready { native: Some(native) }) = before.last() else { panic!("{before:?}") };
     assert!(native.id.starts_with("ses_") && !native.place.is_empty());
 
-    running.hand(Message { id: MessageId::from_bits(1), text: "keep CODE:maple".to_owned() }).await.unwrap();
+    running.hand(Message::new(MessageId::from_bits(1), "keep CODE:maple".to_owned())).await.unwrap();
     let first = Turned(until(&mut *running, |_| false).await);
     assert_eq!(
         (first.text().as_str(), first.finished()),

@@ -43,8 +43,7 @@ async fn a_command_runs_in_the_directory_and_its_output_is_kept() {
     std::fs::write(bench.place.path().join("seen"), "yes").unwrap();
     let mut running = bench.agent.start(bench.launch()).await.unwrap();
     be_ready(&mut *running).await;
-    let message =
-        agent::Message { id: bench.launch().message, text: "!run cat seen; echo no >&2; exit 3".to_owned() };
+    let message = agent::Message::new(bench.launch().message, "!run cat seen; echo no >&2; exit 3");
     running.hand(message).await.unwrap();
     let (events, _) = to_the_end(&mut *running).await;
     assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolCall { tool, .. } if tool == "shell")));
@@ -175,7 +174,7 @@ fn with_switch(name: &str, value: &str) -> Bench {
 }
 
 fn message(launch: &Launch, text: &str) -> Message {
-    Message { id: launch.message, text: text.to_owned() }
+    Message::new(launch.message, text.to_owned())
 }
 
 #[track_caller]
@@ -191,3 +190,26 @@ fn resident_kb(pid: i32) -> u64 {
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
+
+#[tokio::test]
+async fn the_largest_message_reaches_the_process_whole() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.agent.start(launch.clone()).await.unwrap();
+    be_ready(&mut *running).await;
+    // Each byte of these words is written as six.
+    let mut message = agent::Message::new(launch.message, "\u{1}".repeat(agent::MESSAGE_BYTES_MAX));
+    let content: Vec<u8> = (0..agent::ATTACHED_BYTES_MAX).map(|at| (at % 251) as u8).collect();
+    let (name, media_type) = ("large.bin".to_owned(), "application/x-large".to_owned());
+    let kind = agent::AttachmentKind::Other;
+    message.attachments = vec![agent::Attachment { kind, name, media_type, content: content.into() }];
+    running.hand(message).await.unwrap();
+    let (events, text) = to_the_end(&mut *running).await;
+    assert!(matches!(events.last(), Some(AgentEvent::Finished { .. })), "{:?}", events.last());
+    let got = format!("got file application/x-large {} bytes sha256 ", agent::ATTACHED_BYTES_MAX);
+    let hash = text.split_once(&got).map(|(_, rest)| rest.split(' ').next().unwrap_or_default().to_owned());
+    assert_eq!(hash.as_deref(), Some(LARGE), "{}", &text[text.len().saturating_sub(300)..]);
+}
+
+/// The SHA-256 of what is handed over there, as another program has worked it out.
+const LARGE: &str = "16b632f11cf950dda67dc4c184a3f9e0aa1ffa4c18927bb8977e7da97ca25bca";

@@ -190,6 +190,6 @@ async fn a_person_with_a_user_of_their_own_runs_as_that_user() {
 async fn talk(bench: &Bench, launch: &Launch, text: &str) -> String {
     let mut running = bench.agent.start(launch.clone()).await.unwrap();
     be_ready(&mut *running).await;
-    running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+    running.hand(Message::new(launch.message, text.to_owned())).await.unwrap();
     to_the_end(&mut *running).await.1
 }

@@ -8,11 +8,14 @@
 //! agent of now is told the conversation again with the next message, as after any change of agents.
 
 use super::{Declined, check_trace};
+use crate::attached::{check_all, encode};
 use crate::cluster::Happened;
-use crate::export::{Export, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastTurn};
+use crate::export::{
+    Export, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastTurn, PastWords,
+};
 use crate::inbound::encode_parts;
 use crate::story::{Imported, SaidThere, Story, retold};
-use crate::{IfNew, MESSAGE_TEXT_BYTES_MAX, Made, Trace, UnavailableError, WayIn, WayInError};
+use crate::{IfNew, MESSAGE_TEXT_BYTES_MAX, Made, PARTS_MAX, Trace, UnavailableError, WayIn, WayInError};
 use kernel::{
     Change, Command, Delivery, Fact, Failure, Fence, Given, MessageId, Moment, Outcome, PersonId, Policy,
     Principal, Refusal, Report, Request, Scope, Session, SessionId, Setting, Slot, Term, Turn,
@@ -99,6 +102,14 @@ fn bad_turn(past: &PastTurn) -> Option<String> {
     if words.max().is_some_and(|bytes| bytes > 2 * MESSAGE_TEXT_BYTES_MAX) {
         return Some(format!("a message has more than {MESSAGE_TEXT_BYTES_MAX} bytes of text"));
     }
+    let attached = past.said.iter().find_map(|said| {
+        let many = (said.parts.len() + said.attachments.len() > PARTS_MAX)
+            .then(|| format!("more than {PARTS_MAX} parts"));
+        many.or_else(|| check_all(&said.attachments).err().map(|why| why.reason))
+    });
+    if attached.is_some() {
+        return attached;
+    }
     if let Some(story) = past.story.iter().find(|story| !PAST_KINDS.contains(&story.kind.as_str())) {
         return Some(format!("{:?} is nothing that can be told elsewhere", story.kind));
     }
@@ -149,12 +160,12 @@ impl<'a> ImportReplay<'a> {
 
     fn turn(&mut self, session: SessionId, past: &PastTurn) -> Result<(), UnavailableError> {
         let Some((first, steered)) = past.said.split_first() else { return Ok(()) };
-        let message = self.say(Delivery::Queue, encode_parts(&first.parts))?;
+        let message = self.say(Delivery::Queue, first)?;
         let fence = self.fence().ok_or_else(impossible)?;
         self.story(fence.turn, Cause::Message(message), &Story::Imported(&one(session, past)));
         self.report(fence, Report::Ready { native: None })?;
         for said in steered {
-            self.say(Delivery::Steer, encode_parts(&said.parts))?;
+            self.say(Delivery::Steer, said)?;
         }
         for story in &past.story {
             let body = retold(fence.turn, &story.body);
@@ -184,9 +195,10 @@ impl<'a> ImportReplay<'a> {
         }
     }
 
-    fn say(&mut self, delivery: Delivery, words: bytes::Bytes) -> Result<MessageId, UnavailableError> {
+    fn say(&mut self, delivery: Delivery, said: &PastWords) -> Result<MessageId, UnavailableError> {
         let message = self.way_in.ports.mint_message();
-        self.messages.push(PastMessage { message, words, delivery });
+        let (words, attachments) = (encode_parts(&said.parts), encode(&said.attachments));
+        self.messages.push(PastMessage { message, words, attachments, delivery });
         let command = Command::Say { message, by: self.by, delivery, under: None };
         self.step(Cause::Message(message), command)?;
         Ok(message)

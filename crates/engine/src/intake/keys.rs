@@ -8,8 +8,9 @@ use crate::{CallerKey, Inbound, Trace};
 use kernel::{Address, Remember, Request, To};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use store::record::{delivery_word, encode_request};
-use store::{Expected, Key, Resolved};
+use store::{Expected, Key, NewAttachment, Resolved};
 
 /// The time for which an idempotency key is remembered.
 const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
@@ -34,8 +35,9 @@ impl EnginePorts {
     }
 }
 
-/// Of a message: where to, how, and its words as they are stored.
-pub(super) fn hash_of_message(inbound: &Inbound, words: &[u8]) -> [u8; 32] {
+/// Of a message: where to, how, its words as they are stored, and what is said about what goes along, which has its hash.
+pub(super) fn hash_of_message(inbound: &Inbound, words: &[u8], attachments: &[NewAttachment]) -> [u8; 32] {
+    let words = &with_attachments(words, Some(attachments).filter(|attached| !attached.is_empty()));
     let to = match &inbound.to {
         To::Session(session) => ("session", session.to_string()),
         To::Conversation(address) => ("conversation", address.to_string()),
@@ -54,7 +56,12 @@ pub(super) fn hash_of_message(inbound: &Inbound, words: &[u8]) -> [u8; 32] {
 }
 
 /// Of a request: what it names, and its stored form, without whatever is looked up for it; and the words of an edit.
-pub(super) fn hash_of_request(request: &Request, words: &[u8]) -> [u8; 32] {
+pub(super) fn hash_of_request(
+    request: &Request,
+    words: &[u8],
+    attachments: Option<&[NewAttachment]>,
+) -> [u8; 32] {
+    let words = &with_attachments(words, attachments);
     let more = match request {
         Request::Answer { remember: Some(Remember::Session), .. } => Some("session"),
         Request::Answer { remember: Some(Remember::Always), .. } => Some("always"),
@@ -64,6 +71,18 @@ pub(super) fn hash_of_request(request: &Request, words: &[u8]) -> [u8; 32] {
     };
     let stored = encode_request(request, &Resolved::default());
     hash_of(&(request.subject().to_string(), String::from_utf8_lossy(&stored), more), words)
+}
+
+/// Words, and after them what is said about what goes along; words alone as they were before anything could.
+fn with_attachments<'a>(words: &'a [u8], attachments: Option<&[NewAttachment]>) -> Cow<'a, [u8]> {
+    let Some(attachments) = attachments else { return Cow::Borrowed(words) };
+    let mut all = words.to_vec();
+    all.extend_from_slice(b"\nattached");
+    for attached in attachments {
+        all.push(b'\n');
+        all.extend_from_slice(&attached.about);
+    }
+    Cow::Owned(all)
 }
 
 /// Of plain data, and of bytes that were encoded before.

@@ -3,11 +3,12 @@
 //! Whatever belongs to one attempt and to no other stands here: its runner, the words that grow, what its tools print, how
 //! it was started and what it still has to be told. So nothing of it can be met by the next one.
 
+use crate::attached::AttachmentView;
 use crate::fanout::LiveWords;
 use crate::story::{ToolProgress, WordKind, Words};
 use crate::turn::{Runner, RunnerOutput};
 use agent::{AgentEvent, Message};
-use kernel::{Fence, MessageId, Origin};
+use kernel::{Fence, Origin};
 use std::time::Duration;
 use store::Entry;
 use tokio::time::Instant;
@@ -37,6 +38,12 @@ pub(super) struct RunningAttempt {
     cut_off: Option<String>,
 }
 
+/// The words of a message with the files that are text, and what is said about all that goes along. The bytes are read when it is handed.
+pub(super) struct MessageWords {
+    pub(super) text: String,
+    pub(super) attached: Vec<AttachmentView>,
+}
+
 /// The state of the message's way to the runner.
 pub(super) enum Handover {
     /// Not yet.
@@ -44,7 +51,7 @@ pub(super) enum Handover {
         /// The words from before, for an agent that does not know it.
         preamble: Option<String>,
         /// The words of the message, as they were read when it began.
-        words: Option<String>,
+        words: Option<MessageWords>,
     },
     Done,
 }
@@ -204,7 +211,7 @@ impl RunningAttempt {
     }
 
     /// The words of the message, if they were read when it began, once.
-    pub(super) fn take_kept_words(&mut self) -> Option<String> {
+    pub(super) fn take_kept_words(&mut self) -> Option<MessageWords> {
         match &mut self.handover {
             Handover::Waiting { words, .. } => words.take(),
             Handover::Done => None,
@@ -212,13 +219,12 @@ impl RunningAttempt {
     }
 
     /// Hands the message to the runner. What does not fit is handed next time.
-    pub(super) fn hand(&mut self, message: MessageId, words: String) {
+    pub(super) fn hand(&mut self, mut message: Message) {
         let Handover::Waiting { preamble, .. } = &self.handover else { return };
-        let text = match preamble {
-            Some(preamble) => format!("{preamble}{words}"),
-            None => words,
-        };
-        if self.runner.hand(Message { id: message, text }) {
+        if let Some(preamble) = preamble {
+            message.text.insert_str(0, preamble);
+        }
+        if self.runner.hand(message) {
             self.handover = Handover::Done;
         }
     }

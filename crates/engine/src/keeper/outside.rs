@@ -1,13 +1,15 @@
 //! Makes what goes on outside match what ought to: attempts, burials and errands.
 
-use super::attempt::{Fork, Handover, RunningAttempt};
+use super::attempt::{Fork, Handover, MessageWords, RunningAttempt};
 use super::chores::ChoreUnderWay;
 use super::memory::Reminder;
 use super::{Keeper, Phase, Stop};
 use crate::OwnedSession;
 use crate::accounts::NoAccount;
+use crate::attached::{AttachmentView, as_words};
 use crate::changes::TurnSnapshots;
 use crate::errand::{ErrandOutput, ErrandSession, RunningErrand};
+use crate::inbound::plain_text;
 use crate::progress::{ProgressTeller, WorkProgress};
 use crate::slash_command::command_name;
 use crate::story::{LaunchForm, Story};
@@ -192,7 +194,13 @@ impl Keeper {
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
             Err(NoAccount::Unusable(reason)) => return Ok(refused(self, reason)),
         };
-        let text = self.text_of(run.message).await?;
+        let attached = self.attached_to(run.message).await?;
+        // It was asked when the message came; since then the session may have got another agent.
+        if let Some(unfit) = attached.iter().find(|view| !view.is_taken(&agent.abilities())) {
+            let reason = format!("{} does not take the {unfit}", self.scope.agent);
+            return Ok(refused(self, reason));
+        }
+        let text = self.text_of(run.message, &attached).await?;
         let Reminder { preamble, story } = self.remind(&*agent, run, &text, &mut launch).await?;
         self.let_call_back(&mut launch);
         let preface = self.launched(&*agent, &launch).into_iter().chain(story).collect();
@@ -202,7 +210,7 @@ impl Keeper {
             snapshots: is_tracked.then(|| self.snapshots(of, run.fence)),
             command: self.awaited_command(&*agent, &text),
         };
-        let handover = Handover::Waiting { preamble, words: Some(text) };
+        let handover = Handover::Waiting { preamble, words: Some(MessageWords { text, attached }) };
         let runner = Runner::attempt(self.engine.runner_ports(), agent, launch, options);
         Ok(RunningAttempt::new(runner, preface, handover, fork))
     }
@@ -217,9 +225,40 @@ impl Keeper {
         (!is_known).then(|| AwaitedCommand { name: name.to_owned(), listed, wait })
     }
 
-    pub(super) async fn text_of(&self, message: MessageId) -> Result<String, Stop> {
+    /// What is said about the images and files that go along with a message.
+    async fn attached_to(&self, message: MessageId) -> Result<Vec<AttachmentView>, Stop> {
+        Ok(AttachmentView::read_all(&self.engine.store().attachments(message).await?))
+    }
+
+    /// The words of a message, with the files that are text.
+    async fn text_of(&self, message: MessageId, attached: &[AttachmentView]) -> Result<String, Stop> {
         let words = self.engine.store().words(message).await?;
-        Ok(words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default())
+        let mut text = words.and_then(|words| plain_text(&words)).unwrap_or_default();
+        for (number, view) in (1..).zip(attached).filter(|(_, view)| view.is_text) {
+            let content = self.engine.store().attachment(message, number).await?.unwrap_or_default();
+            let gap = if text.is_empty() { "" } else { "\n" };
+            text = format!("{text}{gap}{}", as_words(&view.name, &String::from_utf8_lossy(&content)));
+        }
+        Ok(text)
+    }
+
+    /// A message as its agent gets it, with everything that goes along.
+    async fn message_of(&self, id: MessageId, read: Option<MessageWords>) -> Result<Message, Stop> {
+        let MessageWords { text, attached } = match read {
+            Some(read) => read,
+            None => {
+                let attached = self.attached_to(id).await?;
+                MessageWords { text: self.text_of(id, &attached).await?, attached }
+            }
+        };
+        let mut message = Message::new(id, text);
+        for (number, view) in (1..).zip(attached).filter(|(_, view)| !view.is_text) {
+            match self.engine.store().attachment(id, number).await? {
+                Some(content) => message.attachments.push(view.with(content)),
+                None => message.text.push_str(&format!("\n(forgotten: {view})")),
+            }
+        }
+        Ok(message)
     }
 
     /// The story of this attempt's start, for people, if it is not as the one before.
@@ -271,12 +310,10 @@ impl Keeper {
         let Some(attempt) = self.outside.attempt_mut().filter(|attempt| !attempt.has_handed()) else {
             return Ok(());
         };
-        let words = match attempt.take_kept_words() {
-            Some(words) => words,
-            None => self.text_of(message).await?,
-        };
+        let kept = attempt.take_kept_words();
+        let message = self.message_of(message, kept).await?;
         if let Some(attempt) = self.outside.attempt_mut() {
-            attempt.hand(message, words);
+            attempt.hand(message);
         }
         Ok(())
     }
@@ -288,9 +325,9 @@ impl Keeper {
             if attempt.runner.has_added(*message) {
                 continue;
             }
-            let text = self.text_of(*message).await?;
+            let message = self.message_of(*message, None).await?;
             let Some(attempt) = self.outside.attempt_mut() else { break };
-            if !attempt.runner.add(Message { id: *message, text }) {
+            if !attempt.runner.add(message) {
                 break; // It is ordered again next time; what comes after it does not overtake it.
             }
         }

@@ -4,6 +4,7 @@ extern crate homing_engine as engine;
 
 mod accounts;
 mod approvals;
+mod attached;
 mod audit;
 mod chores;
 mod commits;

@@ -1,8 +1,8 @@
 //! An agent that says what a test wrote down, in each of its turns, and notes what was done with it.
 
 use agent::{
-    Abilities, About, Agent, AgentEvent, Choice, EndedLeftovers, Launch, Message, Presence, QuestionAnswer,
-    Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble,
+    Abilities, About, Agent, AgentEvent, Attachment, Choice, EndedLeftovers, Launch, Message, Presence,
+    QuestionAnswer, Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use std::collections::VecDeque;
@@ -40,6 +40,8 @@ pub(crate) struct Notes {
     pub(crate) launches: Mutex<Vec<Launch>>,
     /// The words it was handed, and when.
     pub(crate) handed: Mutex<Vec<(String, Instant)>>,
+    /// What it was handed with them.
+    pub(crate) attached: Mutex<Vec<Vec<Attachment>>>,
     /// The words that were added to its turns.
     pub(crate) steered: Mutex<Vec<String>>,
     pub(crate) answers: Mutex<Vec<(String, QuestionAnswer)>>,
@@ -125,6 +127,7 @@ impl Running for Turn {
     }
 
     fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>> {
+        self.notes.attached.lock().unwrap().push(message.attachments);
         self.notes.handed.lock().unwrap().push((message.text, Instant::now()));
         self.events.extend(self.says.drain(..));
         Box::pin(ready(Ok(())))

@@ -252,6 +252,7 @@ impl World {
             expected: None,
             parts: vec![MessagePart::Text { text: text.to_owned() }],
             delivery: Delivery::Queue,
+            attachments: Vec::new(),
             unattended: false,
             under: None,
             reply: None,

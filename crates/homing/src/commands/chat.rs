@@ -9,19 +9,21 @@ mod ours;
 mod slash;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Instant;
 
 use anyhow::Result;
-use api::{Choices, Explained, NewMessage, Receipt, To};
+use api::{Choices, Explained, NewMessage, Part, Receipt, SayParts, To};
 
 use crate::answering;
+use crate::attached;
 use crate::commands::stop::stop_message;
 use crate::exit::{CliError, Exit};
 use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
 use crate::line_editor::Typed;
 use crate::remote::{OrCliError, Remote};
-use crate::screen::TextStyle;
+use crate::screen::{TextStyle, tame};
 use crate::target::{MakeArgs, Target, TargetArgs};
 use crate::tool_calls::ToolCalls;
 use crate::{here, names, notify};
@@ -57,6 +59,7 @@ pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
         announced,
         commands: Choices { known: false, items: Vec::new() },
         tools: ToolCalls::default(),
+        attached: Vec::new(),
         side: None,
         has_warned: false,
         exit: Exit::Done,
@@ -105,6 +108,8 @@ struct ChatLoop<'a> {
     /// The agent's own commands.
     commands: Choices,
     tools: ToolCalls,
+    /// Files that go along with the next message.
+    attached: Vec<Part>,
     side: Option<SideCommand<'a>>,
     /// Ctrl-C was pressed once.
     has_warned: bool,
@@ -179,6 +184,7 @@ impl<'a> ChatLoop<'a> {
         match ChatLine::read(line) {
             ChatLine::Words(words) => self.say(words).await,
             ChatLine::Ours("quit", _) => Ok(ChatStep::Leave),
+            ChatLine::Ours("attach", file) => Ok(self.attach(file)),
             ChatLine::Ours("unfold", number) => self.unfold(number.parse().ok()),
             ChatLine::Ours("new", _) => {
                 self.target = TargetArgs::anew().resolve(&MakeArgs::default(), self.remote).await?;
@@ -230,8 +236,36 @@ impl<'a> ChatLoop<'a> {
         ))
     }
 
+    /// Reads a file for the next message; without one it says what goes along with it.
+    fn attach(&mut self, file: &str) -> ChatStep {
+        if !file.is_empty() {
+            let with = |part: Part| {
+                let parts = [&self.attached[..], &[part]].concat();
+                attached::check(&parts).map(|()| parts)
+            };
+            match attached::read(Path::new(file)).and_then(with) {
+                Ok(parts) => self.attached = parts,
+                Err(why) => self.report(Err(why)),
+            }
+        }
+        for named in self.attached.iter().filter_map(attached::named) {
+            self.remote.screen.say(format!("goes along with the next message: {}", tame(&named)));
+        }
+        if self.attached.is_empty() {
+            self.remote.screen.say("nothing goes along with the next message; /attach FILE lets a file");
+        }
+        ChatStep::Continue
+    }
+
     async fn say(&mut self, text: &str) -> Result<ChatStep> {
-        let message = NewMessage::text(self.target.to.clone(), text.to_owned());
+        let to = self.target.to.clone();
+        let message = match self.attached.as_slice() {
+            [] => NewMessage::text(to, text.to_owned()),
+            files => {
+                let parts = [&[Part::Text { text: text.to_owned() }][..], files].concat();
+                NewMessage::Parts(SayParts { to, parts, delivery: None, under: None, unattended: false })
+            }
+        };
         let receipt = match self.target.say(&message, self.remote).await {
             Ok(receipt) => receipt,
             // Whoever types can say it again; it is in their history.
@@ -241,6 +275,7 @@ impl<'a> ChatLoop<'a> {
             }
             Err(why) => return Err(why),
         };
+        self.attached.clear();
         if self.announced.as_ref() != Some(&receipt.session) {
             self.target.announce(&receipt, self.remote);
             self.announced = Some(receipt.session.clone());

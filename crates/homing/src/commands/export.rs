@@ -59,6 +59,7 @@ pub(crate) async fn export(args: &ExportArgs, remote: &Remote) -> Result<Exit> {
         (left.messages, "messages that are not done"),
         (left.questions, "open questions"),
         (left.changes, "changes of scope that have not happened"),
+        (left.attachments, "images and files, for which there was no room"),
     ] {
         if count > 0 {
             remote.screen.say(format!("left out: {count} {what}"));

@@ -64,7 +64,8 @@ async fn talk(session: &str, remote: &Remote) -> Result<Exit> {
         let when = format!("{} ({})", time::full(item.accepted_at), describe::queued(item));
         let (who, when) = (tame(who), remote.screen.out(TextStyle::Dim, &when).into_owned());
         remote.screen.line(format!("{}  {when}", remote.screen.out(TextStyle::Bold, &who)))?;
-        let said: String = tame(item.text.trim_end()).lines().map(|line| format!("  {line}\n")).collect();
+        let words = describe::with_attached(item.text.trim_end(), &item.attachments);
+        let said: String = tame(&words).lines().map(|line| format!("  {line}\n")).collect();
         remote.screen.line(said)?;
     }
     if transcript.turns.is_empty() && queue.is_empty() {
@@ -128,9 +129,11 @@ async fn told(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<
         return Ok(describe::fact(fact));
     };
     let query = MessageQuery { words: Some(true), wait: None };
-    let said = remote.client.receipt(message, &query).await.or_cli_error()?.text;
-    let said = said.filter(|said| !said.is_empty()).unwrap_or_else(|| "(forgotten)".to_owned());
-    Ok(format!("{} says: {}  ({message})", names.of(by, remote).await, said.trim_end()))
+    let receipt = remote.client.receipt(message, &query).await.or_cli_error()?;
+    let said = receipt.text.unwrap_or_default();
+    let said = describe::with_attached(said.trim_end(), &receipt.attachments);
+    let said = if said.is_empty() { "(forgotten)".to_owned() } else { said };
+    Ok(format!("{} says: {said}  ({message})", names.of(by, remote).await))
 }
 
 async fn show(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<()> {

@@ -197,7 +197,8 @@ fn show(queue: &Queue, remote: &Remote) -> Result<()> {
         let since = time::ago(item.accepted_at, system::now());
         let stands = describe::queued(item);
         let stands = if remote.screen.out_is_terminal { names::with_short_ids(&stands) } else { stands };
-        vec![mark, id, stands, since, cut(&item.text, WORDS_SHOWN)]
+        let words = describe::with_attached(&item.text, &item.attachments);
+        vec![mark, id, stands, since, cut(&words, WORDS_SHOWN)]
     };
     let shown = names::shown(Kind::Message, &ids, remote);
     let rows: Vec<Vec<String>> = queue.items.iter().zip(shown).map(row).collect();

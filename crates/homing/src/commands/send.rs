@@ -1,6 +1,4 @@
-//! `homing send`: say something to a session. `attached` reads the files that go along.
-
-mod attached;
+//! `homing send`: say something to a session.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
@@ -16,7 +14,7 @@ use crate::keyboard::Interrupts;
 use crate::line_editor::{self, LineEditor, Typed};
 use crate::remote::Remote;
 use crate::target::{MakeArgs, TargetArgs};
-use crate::{answering, describe, notify};
+use crate::{answering, attached, describe, notify};
 
 /// The time for which a detached follower waits for a second Ctrl-C before it goes.
 const SECOND_WAIT: Duration = Duration::from_secs(2);
@@ -41,7 +39,7 @@ pub(crate) struct SendArgs {
     /// Nobody is there to answer what the agent asks: rules decide, then the policy for that (`policy.unattended`)
     #[arg(long)]
     unattended: bool,
-    /// Send this text file along; may be said several times
+    /// Send this file along, an image, a text or any other that the agent takes; may be said several times
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     #[command(flatten)]
@@ -61,7 +59,7 @@ impl SendArgs {
 }
 
 pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
-    let text = words_of(&args.text)?;
+    let text = words_of(&args.text, !args.attach.is_empty())?;
     let parts = attached::parts(text, &args.attach)?;
     let target = args.target.resolve(&args.make, remote).await?;
     let (to, delivery, unattended) = (target.to.clone(), args.delivery(), args.unattended);
@@ -87,14 +85,14 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The text from the arguments, or what is piped in.
-fn words_of(arguments: &[String]) -> Result<String> {
+/// The text from the arguments, or what is piped in. A file may go without a word.
+fn words_of(arguments: &[String], has_files: bool) -> Result<String> {
     let mut text = arguments.join(" ");
     if arguments == ["-"] || (arguments.is_empty() && !io::stdin().is_terminal()) {
         text.clear();
         io::stdin().read_to_string(&mut text).context("standard input")?;
     }
-    if text.trim().is_empty() {
+    if text.trim().is_empty() && !has_files {
         return Err(CliError::new(Exit::Usage, "there is nothing to say")
             .hint("homing send \"your message\", or `homing chat` for a conversation")
             .into());

@@ -103,6 +103,7 @@ fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
         ("accepted", time::full(receipt.accepted_at)),
         ("changed", time::full(receipt.changed_at)),
     ]);
+    pairs.extend(receipt.attachments.iter().map(|attached| ("attached", attached.to_string())));
     pairs.extend(receipt.notice.clone().map(|notice| ("notice", notice)));
     pairs.extend(describe::hint(receipt).map(|hint| ("hint", hint)));
     screen.pairs(&pairs)?;

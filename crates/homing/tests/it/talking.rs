@@ -205,6 +205,23 @@ fn a_chat_is_one_conversation_line_by_line() {
 }
 
 #[test]
+fn a_file_goes_along_with_the_next_message_of_a_chat_and_with_no_other() {
+    let homing = homing();
+    let path = homing.place().join("shot.png");
+    std::fs::write(&path, b"\x89PNG\r\n\x1a\n").unwrap();
+    let lines = format!("/attach {}\nlook\nand now?\n", path.display());
+    let said = homing.run_with(&["chat", "--new"], &lines);
+    let answer = said.expect(0);
+    assert!(answer.starts_with("#1 look\ngot image image/png 8 bytes sha256 "), "{answer}");
+    assert!(answer.ends_with("shot.png\n#2 and now?\n"), "{answer}");
+    assert!(
+        said.err.contains("goes along with the next message: image shot.png (image/png, 8 bytes)"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn a_question_reaches_a_person_and_the_answer_the_agent() {
     let homing = homing();
     let receipt = homing.send("api:tests/1", "!ask shell");
@@ -247,7 +264,7 @@ fn what_would_command_a_terminal_is_blank_in_what_people_read() {
 }
 
 #[test]
-fn a_text_file_goes_along_and_whatever_is_no_text_is_refused_by_name_before_anything_is_sent() {
+fn files_go_along_by_what_they_are_and_what_cannot_is_refused_by_name_before_anything_is_sent() {
     let homing = homing();
     let at = |name: &str, bytes: &[u8]| {
         let path = homing.place().join(name);
@@ -255,21 +272,42 @@ fn a_text_file_goes_along_and_whatever_is_no_text_is_refused_by_name_before_anyt
         path.to_str().unwrap().to_owned()
     };
     let (notes, more) = (at("notes.txt", "grüße\n".as_bytes()), at("more.md", b"no end of line"));
-    let sent = homing.run(&["send", "--json", "--attach", &notes, "--attach", &more, "look"]).json(0);
-    let words = homing.http().get(&format!("/api/v1/messages/{}?words=true", text(&sent, "id"))).expect(200);
-    let said = "look\n--- file notes.txt\ngrüße\n--- end of notes.txt\n--- file more.md\nno end of line\n--- end of more.md";
-    assert_eq!(words["text"], said, "{words:#}");
+    let png = at("photo.dat", b"\x89PNG\r\n\x1a\n\0\xff");
+    let attached = ["--attach", &notes, "--attach", &more, "--attach", &png];
+    let sent = homing.run(&[&["send", "--json"][..], &attached[..], &["look"][..]].concat()).json(0);
+    let (message, session) = (text(&sent, "id"), text(&sent, "session"));
+    let answer = text(&homing.http().until_final(&message), "answer");
+    let words = "--- file notes.txt\ngrüße\n--- end of notes.txt\n--- file more.md\nno end of line\n--- end of more.md";
+    assert!(answer.contains(&format!("#1 look\n{words}")), "{answer}");
+    assert!(answer.contains("got image image/png 10 bytes sha256 "), "{answer}");
+    let named = "image photo.dat (image/png, 10 bytes)";
+    for command in [
+        &["show", &message][..],
+        &["log", &session],
+        &["log", "--talk", &session],
+        &["export", "--markdown", &session],
+    ] {
+        let shown = homing.run(command).expect(0).to_owned();
+        assert!(
+            shown.contains(named) && shown.contains("file notes.txt (text/plain, 8 bytes)"),
+            "{command:?}: {shown}"
+        );
+    }
+    // Without a word, too.
+    let alone = homing.run(&["send", "--json", "--attach", &png]).json(0);
+    homing.http().until_final(&text(&alone, "id"));
     let refused = |path: &str, part: &str| {
         let refused = homing.run(&["send", "--attach", path, "look"]);
         refused.expect(2);
         assert!(refused.err.contains(path) && refused.err.contains(part), "{}", refused.err);
     };
-    refused(&at("photo.png", b"\x89PNG\r\n\x1a\n\0\xff"), "PNG image");
-    refused(&at("nul", b"a\0b"), "no text");
-    refused(&at("long", &vec![b'x'; 1024 * 1024 + 1]), "at most 1048576");
+    refused(&at("long", &vec![b'x'; 5 * 1024 * 1024 + 1]), "at most 5242880");
     refused("/dev/zero", "is no file");
     refused(homing.place().join("nowhere").to_str().unwrap(), "cannot be read");
-    let facts = crate::kill::facts(&homing.http(), &text(&sent, "session"));
+    let piped = homing.run(&["send", "--attach", "-", "look"]);
+    piped.expect(2);
+    assert!(piped.err.contains("standard input cannot be attached"), "{}", piped.err);
+    let facts = crate::kill::facts(&homing.http(), &session);
     let queued = facts.iter().filter(|fact| fact["type"] == "queued").count();
-    assert_eq!(queued, 1, "nothing of what was refused was sent: {facts:#?}");
+    assert_eq!(queued, 2, "nothing of what was refused was sent: {facts:#?}");
 }

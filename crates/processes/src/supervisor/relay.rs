@@ -24,9 +24,9 @@ use crate::reaper::ProcessReaper;
 
 /// Bytes for the daemon that it has not taken. Above this we no longer read the agent.
 const OUTGOING_BYTES_MAX: usize = 128 * 1024;
-/// Words for the agent that it has not taken: the longest message as its driver may write it. A daemon that sends
-/// more has lost its mind.
-const INPUT_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Words for the agent that it has not taken: the longest message as its driver may write it, each byte escaped, with the largest
+/// images in base64. A daemon that sends more has lost its mind.
+const INPUT_WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The number of naps in the longest silence. We look at the clock after each: if one took longer, we were not running.
 const NAPS: u32 = 10;
 /// The bytes that are read at once.

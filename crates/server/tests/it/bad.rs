@@ -482,7 +482,13 @@ async fn a_huge_body_is_a_413_and_the_longest_text_is_not() {
     assert_eq!(answer.status(), StatusCode::ACCEPTED);
     let answer = say("x".repeat(api::TEXT_LENGTH_MAX + 1)).await.unwrap();
     assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    for length in [api::BODY_BYTES_MAX, 10 * 1024 * 1024] {
+    let answer = say("x".repeat(api::BODY_BYTES_MAX)).await.unwrap();
+    assert_eq!(
+        answer.status(),
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "there is room for images, and none for words"
+    );
+    for length in [api::MESSAGE_BODY_BYTES_MAX, 10 * 1024 * 1024] {
         let problem: Problem = say("x".repeat(length)).await.unwrap().json().await.unwrap();
         assert_eq!((problem.status, problem.code.word()), (413, "too_large"));
     }

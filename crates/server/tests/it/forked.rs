@@ -41,7 +41,7 @@ fn words(turns: &[ExportTurn]) -> Vec<(u32, &str)> {
 }
 
 fn text_of(said: &ExportWords) -> &str {
-    let Part::Text { text } = &said.parts[0];
+    let Part::Text { text } = &said.parts[0] else { panic!("words: {:?}", said.parts) };
     text
 }
 

@@ -4,6 +4,7 @@ extern crate homing_server as server;
 
 mod accounts;
 mod approvals;
+mod attachments;
 mod bad;
 mod contract;
 mod deputy;

@@ -6,8 +6,9 @@ use agent::{
     TreeName, Trouble,
 };
 use engine::{
-    AddPerson, Engine, Expiry, IfNew, Inbound, Limits, MakeOrg, MakeToken, MessagePart, NewOrg, NewPerson,
-    Purpose, Resource, SessionUpdate, SignInFor, StoredEntry, TokenRow, hash_of,
+    AddPerson, AttachedFile, AttachedKind, Engine, Expiry, IfNew, Inbound, Limits, MakeOrg, MakeToken,
+    MessagePart, NewOrg, NewPerson, Purpose, Resource, SessionUpdate, SignInFor, StoredEntry, TokenRow,
+    hash_of,
 };
 use kernel::{
     ApprovalId, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal, Request,
@@ -178,6 +179,18 @@ impl Town {
         text: &str,
         agent: Option<&str>,
     ) -> (SessionId, MessageId) {
+        self.say_along(who, to, text, agent, Vec::new()).await
+    }
+
+    /// The same with what goes along.
+    pub(crate) async fn say_along(
+        &self,
+        who: &Somebody,
+        to: To,
+        text: &str,
+        agent: Option<&str>,
+        attachments: Vec<AttachedFile>,
+    ) -> (SessionId, MessageId) {
         let parts = vec![MessagePart::Text { text: text.into() }];
         let if_new = IfNew { agent: agent.map(str::to_owned), ..IfNew::default() };
         let by = self.now(who).await;
@@ -189,6 +202,7 @@ impl Town {
             parts,
             reply: None,
             delivery: kernel::Delivery::Queue,
+            attachments,
             unattended: false,
             under: None,
             trace: trace(),
@@ -204,7 +218,7 @@ impl Town {
 
     /// The same in a session that may be there.
     pub(crate) async fn busy_in(&self, who: &Somebody, to: To, agent: Option<&str>) -> Busy {
-        let (session, runs) = self.say_with(who, to, "!ask tool", agent).await;
+        let (session, runs) = self.say_along(who, to, "!ask tool", agent, vec![small_image()]).await;
         let asked = self.fact(who, session, |fact| matches!(fact, Fact::Asked { .. })).await;
         let Fact::Asked { approval, .. } = asked else { panic!("{asked:?}") };
         Busy { session, runs, asks: approval }
@@ -329,4 +343,12 @@ async fn first_start(engine: &Engine) -> Somebody {
     engine.people().add_token(row).await.unwrap();
     let by = engine.people().principal(hash_of(&token)).await.unwrap().unwrap();
     Somebody { token, by }
+}
+
+/// The smallest thing that is an image.
+pub(crate) const IMAGE: &[u8] = b"\x89PNG\r\n\x1a\nsmall";
+
+pub(crate) fn small_image() -> AttachedFile {
+    let (name, media_type) = ("small.png".to_owned(), "image/png".to_owned());
+    AttachedFile { kind: AttachedKind::Image, name, media_type, content: IMAGE.into() }
 }

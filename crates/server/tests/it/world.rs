@@ -266,6 +266,7 @@ impl World {
             parts,
             reply: None,
             delivery: kernel::Delivery::Queue,
+            attachments: Vec::new(),
             unattended: false,
             under: None,
             trace: trace(),

@@ -74,6 +74,8 @@ fn wish(number: u64, to: To) -> NewMessage {
         expected: None,
         asks_for_new: false,
         words: Bytes::from(format!(r#"[{{"text":"message {number}"}}]"#)),
+        attachments: Vec::new(),
+        unfit: Vec::new(),
         opening: None,
         delivery: Delivery::Queue,
         unattended: false,

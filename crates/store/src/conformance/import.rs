@@ -31,7 +31,12 @@ fn past(n: u32, by: &Principal) -> Past {
     let mut facts: Vec<_> = rules.into_iter().map(|rule| fact(Entry::Rule(rule))).collect();
     let body = Bytes::from_static(br#"{"v":1,"turn":1,"type":"text","part":0,"offset":0,"text":"hi"}"#);
     facts.insert(4, fact(Entry::Story { turn: Turn(1), kind: "text".into(), body }));
-    let said = PastMessage { message: msg(n), words: line(n).words(), delivery: Delivery::Queue };
+    let said = PastMessage {
+        message: msg(n),
+        words: line(n).words(),
+        attachments: vec![attached("past")],
+        delivery: Delivery::Queue,
+    };
     Past { import: Import { id: there(), org: "far".into() }, messages: vec![said], facts }
 }
 
@@ -41,7 +46,7 @@ pub(super) fn bring(n: u32, by: &Principal) -> Create {
     Create { past: Some(past(n, by)), ..create_of("import", session) }
 }
 
-async fn brought(store: &dyn Store, n: u32, by: &Principal) {
+pub(super) async fn brought(store: &dyn Store, n: u32, by: &Principal) {
     assert_eq!(create(store, by, bring(n, by)).await, WriteOutcome::Done(ses(n)));
 }
 

@@ -6,6 +6,7 @@
 
 mod accept;
 mod append;
+mod attached;
 mod chain;
 mod chores;
 mod disk;
@@ -29,6 +30,7 @@ mod tokens;
 
 pub use accept::*;
 pub use append::*;
+pub use attached::*;
 pub use chain::*;
 pub use chores::*;
 pub use disk::*;
@@ -116,6 +118,12 @@ macro_rules! conformance {
             the_inbox_has_the_order_of_acceptance,
             a_session_can_be_made_before_anybody_says_anything,
             an_id_is_used_once,
+            // attached
+            what_goes_along_comes_back_byte_for_byte_and_in_order,
+            an_edit_of_the_words_keeps_what_goes_along_and_one_that_brings_other_replaces_it,
+            what_goes_along_counts_as_long_as_it_is_kept,
+            what_the_sessions_agent_does_not_take_is_refused_and_changes_nothing,
+            what_went_along_elsewhere_comes_along,
             // disk
             words_count_for_the_owner_of_their_session_as_long_as_they_are_kept,
             words_for_which_there_is_no_room_are_refused_and_change_nothing,

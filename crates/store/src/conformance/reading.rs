@@ -325,7 +325,7 @@ pub async fn a_queue_is_shown_with_senders_and_words<F: Fixture>() {
     let mut rows = Vec::new();
     for receipt in store.queue(ses(1)).await.unwrap() {
         let words = store.words(receipt.message).await.unwrap();
-        rows.push(QueuedRow { sender: Some(me().handle), words, receipt });
+        rows.push(QueuedRow { sender: Some(me().handle), words, receipt, attachments: Vec::new() });
     }
     assert_eq!(rows.len(), 3);
     assert!(rows.iter().all(|row| row.words.is_some()));

@@ -270,6 +270,8 @@ pub(super) struct IncomingMessage {
     pub(super) words_bytes_max: u64,
     pub(super) open_max: u32,
     pub(super) org_open_max: u32,
+    pub(super) attachments: Vec<NewAttachment>,
+    pub(super) unfit: Vec<UnfitAgent>,
 }
 
 pub(super) fn line(n: u32) -> IncomingMessage {
@@ -288,6 +290,16 @@ pub(super) fn line(n: u32) -> IncomingMessage {
         words_bytes_max: u64::MAX,
         open_max: 1_000,
         org_open_max: 10_000,
+        attachments: Vec::new(),
+        unfit: Vec::new(),
+    }
+}
+
+/// Something that goes along with a message.
+pub(super) fn attached(name: &str) -> NewAttachment {
+    NewAttachment {
+        about: Bytes::from(format!("about {name}")),
+        content: Bytes::from(format!("bytes of {name}")),
     }
 }
 
@@ -314,6 +326,8 @@ impl IncomingMessage {
             expected: self.expected.clone(),
             asks_for_new: self.asks_for_new,
             words: self.words(),
+            attachments: self.attachments.clone(),
+            unfit: self.unfit.clone(),
             opening: Some(format!("line {}", self.n)),
             delivery: self.delivery,
             unattended: self.unattended,
@@ -445,6 +459,8 @@ pub(super) fn want(n: u32, request: Request) -> NewRequest {
         request,
         resolved,
         words: None,
+        attachments: None,
+        unfit: Vec::new(),
         opening: None,
         words_bytes_max: u64::MAX,
         key: None,

@@ -114,10 +114,17 @@ impl Contents {
     fn judge(&mut self, request: kernel::RequestId, verdict: Verdict) {
         let is_done = verdict == Verdict::Done;
         self.verdicts.insert(request, verdict);
-        let Some(Edit { message, mut words, opening }) = self.edits.remove(&request) else { return };
+        let Some(Edit { message, mut words, attachments, opening }) = self.edits.remove(&request) else {
+            return;
+        };
         let Some(said) = self.messages.get_mut(&message) else { return };
+        let replaces = attachments.is_some();
+        let mut less = attachments.unwrap_or_default();
         if is_done {
             std::mem::swap(&mut said.words, &mut words);
+        }
+        if is_done && replaces {
+            std::mem::swap(&mut said.attachments, &mut less);
         }
         // The old words go, or the new ones that were refused.
         let session = said.accepted.session;
@@ -126,7 +133,7 @@ impl Contents {
         {
             kept.title = opening.map(|title| Titled { title, by: TitleBy::Words, of: Some(message) });
         }
-        self.count_words(session, 0, words_bytes(&words));
+        self.count_words(session, 0, words_bytes(&words) + attached_bytes(&less));
     }
 
     pub(super) fn load(&self, session: SessionId) -> Option<Loaded> {

@@ -108,6 +108,8 @@ pub(super) struct Titled {
 pub(super) struct Edit {
     pub(super) message: MessageId,
     pub(super) words: Bytes,
+    /// None if those that are there stay.
+    pub(super) attachments: Option<Vec<NewAttachment>>,
     pub(super) opening: Option<String>,
 }
 
@@ -119,6 +121,7 @@ pub(super) struct MessageRow {
     pub(super) reply: Option<kernel::Address>,
     pub(super) accepted: Accepted,
     pub(super) words: Bytes,
+    pub(super) attachments: Vec<NewAttachment>,
 }
 
 /// The thing that a key stands for.

@@ -166,6 +166,15 @@ impl Log for MemoryStore {
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
         self.step(move |contents| contents.messages.get(&message).map(|said| said.words.clone()))
     }
+    fn attachments(&self, message: MessageId) -> Reply<'_, Vec<Bytes>> {
+        self.step(move |contents| contents.attachments(message))
+    }
+    fn attachment(&self, message: MessageId, number: u32) -> Reply<'_, Option<Bytes>> {
+        self.step(move |contents| {
+            let at = (number as usize).checked_sub(1)?;
+            contents.messages.get(&message)?.attachments.get(at).map(|attached| attached.content.clone())
+        })
+    }
     fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
         self.step(move |contents| contents.may_do(session, person, Act::Say))
     }

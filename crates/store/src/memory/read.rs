@@ -174,9 +174,15 @@ impl Contents {
         let shown = |receipt: ReceiptRow| {
             let sender = self.people.of(kept.record.org, receipt.by).map(|person| person.row.handle.clone());
             let words = self.messages.get(&receipt.message).map(|said| said.words.clone());
-            QueuedRow { receipt, sender, words: words.filter(|words| words.len() <= bytes) }
+            let attachments = self.attachments(receipt.message);
+            QueuedRow { receipt, sender, words: words.filter(|words| words.len() <= bytes), attachments }
         };
         self.queue(session).into_iter().map(shown).collect()
+    }
+
+    pub(super) fn attachments(&self, message: kernel::MessageId) -> Vec<bytes::Bytes> {
+        let attached = self.messages.get(&message).map_or(&[][..], |said| &said.attachments);
+        attached.iter().map(|attached| attached.about.clone()).collect()
     }
 
     pub(super) fn bindings(&self, by: &Seer, after: Option<&Address>, limit: usize) -> Vec<BindingRow> {

@@ -225,10 +225,12 @@ impl Contents {
             }
             Write::Message(new) => self.put_message(*new),
             Write::Request(new) => {
-                let RequestWrite { id, session, at, by, request, resolved, words, opening } = *new;
+                let RequestWrite { id, session, at, by, request, resolved, words, attachments, opening } =
+                    *new;
                 if let (Request::Edit { message, .. }, Some(words)) = (&request, words) {
-                    self.count_words(session, words_bytes(&words), 0);
-                    self.edits.insert(id, Edit { message: *message, words, opening });
+                    let more = words_bytes(&words) + attachments.as_deref().map_or(0, attached_bytes);
+                    self.count_words(session, more, 0);
+                    self.edits.insert(id, Edit { message: *message, words, attachments, opening });
                 }
                 self.put_into_inbox(session, at, InboxItem::Request { id, by, request, resolved });
             }
@@ -289,10 +291,22 @@ impl Contents {
     }
 
     fn put_message(&mut self, new: MessageWrite) {
-        let MessageWrite { accepted, org: _, by, words, opening, delivery, under, unattended, reply } = new;
+        let MessageWrite {
+            accepted,
+            org: _,
+            by,
+            words,
+            attachments,
+            opening,
+            delivery,
+            under,
+            unattended,
+            reply,
+        } = new;
         let (message, session, at) = (accepted.message, accepted.session, accepted.at);
-        self.count_words(session, words_bytes(&words), 0);
-        self.messages.insert(message, MessageRow { by, delivery, unattended, reply, accepted, words });
+        self.count_words(session, words_bytes(&words) + attached_bytes(&attachments), 0);
+        let said = MessageRow { by, delivery, unattended, reply, accepted, words, attachments };
+        self.messages.insert(message, said);
         if let Some(kept) = self.sessions.get_mut(&session) {
             let of = Some(message);
             if let Some(title) = opening {
@@ -313,11 +327,12 @@ impl Contents {
 
     fn put_past(&mut self, by: PersonId, session: SessionId, past: Past, at: Moment) {
         let Past { import, messages, facts } = past;
-        for PastMessage { message, words, delivery } in messages {
+        for PastMessage { message, words, attachments, delivery } in messages {
             let (created, previous, if_new_ignored) = (false, None, false);
             let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
-            self.count_words(session, words_bytes(&words), 0);
-            let said = MessageRow { by, delivery, unattended: false, reply: None, accepted, words };
+            self.count_words(session, words_bytes(&words) + attached_bytes(&attachments), 0);
+            let said =
+                MessageRow { by, delivery, unattended: false, reply: None, accepted, words, attachments };
             self.messages.insert(message, said);
             self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));
         }

@@ -1,7 +1,8 @@
 //! A request: something asked of a session that is not a message. The keeper says yes or no to it.
 
+use super::say::taken_by;
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write, asker, planned};
-use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved, words_bytes, words_fit};
+use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved, attached_bytes, words_bytes, words_fit};
 use kernel::{
     Act, ApprovalTerms, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject,
     authorize, authorize_new, authorize_org, grant_of, may_answer,
@@ -40,7 +41,8 @@ pub fn ask(seen: &AskSeen, by: &Principal, new: NewRequest) -> Plan<Asked> {
 }
 
 fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>, Rejection> {
-    let NewRequest { id, request, resolved, words, opening, words_bytes_max, key, trail } = new;
+    let NewRequest { id, request, resolved, words, attachments, unfit, opening, words_bytes_max, key, trail } =
+        new;
     let what = match request.subject() {
         Subject::Message(_) => "message",
         Subject::Approval(_) => "approval",
@@ -67,11 +69,13 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
         None => {}
     }
     if let Some(words) = &words {
-        words_fit(there.words_bytes, words_bytes(words), words_bytes_max)?;
+        taken_by(&there.record.agent, &unfit)?;
+        let more = words_bytes(words) + attachments.as_deref().map_or(0, attached_bytes);
+        words_fit(there.words_bytes, more, words_bytes_max)?;
     }
     let about = AuditSubject::request(session, &request);
     let (at, by) = (trail.at, now.person);
-    let row = RequestWrite { id, session, at, by, request, resolved, words, opening };
+    let row = RequestWrite { id, session, at, by, request, resolved, words, attachments, opening };
     let mut writes = Vec::with_capacity(3);
     writes.push(Write::Request(Box::new(row)));
     writes.extend(Write::key(now, key, id.bits(), at));

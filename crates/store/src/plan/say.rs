@@ -2,7 +2,10 @@
 
 use super::make::{fits, room};
 use super::{AskerRow, AuditWrite, KeyRow, MessageWrite, Plan, RoomSeen, SessionSeen, Write, asker, planned};
-use crate::{Accepted, AuditSubject, NewMessage, NewSession, Predecessor, Rejection, words_bytes, words_fit};
+use crate::{
+    Accepted, AuditSubject, NewMessage, NewSession, Predecessor, Rejection, UnfitAgent, attached_bytes,
+    words_bytes, words_fit,
+};
 use kernel::{
     Act, Address, DoorAddress, Epoch, Found, NoRoute, Previous, Principal, Route, Scope, SessionId, To,
     authorize, authorize_address, grant_of, route,
@@ -114,7 +117,8 @@ fn into_existing(
     if there.pending >= new.pending_max {
         return Err(Rejection::QueueFull { limit: new.pending_max });
     }
-    words_fit(there.words_bytes, words_bytes(&new.words), new.words_bytes_max)?;
+    taken_by(&there.record.agent, &new.unfit)?;
+    words_fit(there.words_bytes, room_of(&new), new.words_bytes_max)?;
     let session = there.record.session;
     let if_new_ignored = new.asks_for_new;
     let new = NewMessage { opening: new.opening.filter(|_| !there.has_title), ..new };
@@ -143,7 +147,8 @@ fn into_new(
     let fresh = NewSession { bind, ..*fresh };
     let allowed = fits(now, &fresh, new.schemes, None)?;
     let counted = room(seen.room.as_ref(), &fresh)?;
-    words_fit(counted.words_bytes, words_bytes(&new.words), new.words_bytes_max)?;
+    taken_by(&fresh.scope.agent, &new.unfit)?;
+    words_fit(counted.words_bytes, room_of(&new), new.words_bytes_max)?;
     let (session, has_title) = (fresh.session, fresh.title.is_some());
     let new = NewMessage { opening: new.opening.filter(|_| !has_title), ..new };
     let mut writes = Vec::with_capacity(5);
@@ -164,7 +169,19 @@ fn message(
     new: NewMessage,
     mut writes: Vec<Write>,
 ) -> (Vec<Write>, Accepted) {
-    let NewMessage { message, words, opening, delivery, under, unattended, reply, key, trail, .. } = new;
+    let NewMessage {
+        message,
+        words,
+        attachments,
+        opening,
+        delivery,
+        under,
+        unattended,
+        reply,
+        key,
+        trail,
+        ..
+    } = new;
     let (created, previous) = (made_after.is_some(), made_after.flatten());
     let accepted = Accepted { message, session, created, previous, if_new_ignored, at: trail.at };
     let row = MessageWrite {
@@ -172,6 +189,7 @@ fn message(
         org: by.org,
         by: by.person,
         words,
+        attachments,
         opening,
         delivery,
         under,
@@ -182,6 +200,17 @@ fn message(
     writes.extend(Write::key(by, key, message.bits(), trail.at));
     writes.push(Write::Audit(AuditWrite::done(by, AuditSubject::session(session).and(Some(message)), trail)));
     (writes, accepted)
+}
+
+/// The room that a message takes with all that goes along.
+fn room_of(new: &NewMessage) -> u64 {
+    words_bytes(&new.words) + attached_bytes(&new.attachments)
+}
+
+/// What goes along is for the agent that the session has now: one that does not take it would have to be told something else.
+pub(super) fn taken_by(agent: &str, unfit: &[UnfitAgent]) -> Result<(), Rejection> {
+    let unfit = unfit.iter().find(|unfit| unfit.agent == agent);
+    unfit.map_or(Ok(()), |unfit| Err(Rejection::NotTaken(unfit.clone())))
 }
 
 fn denied(denied: kernel::Denied) -> Rejection {

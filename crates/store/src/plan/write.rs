@@ -1,6 +1,8 @@
 //! The rows that plans write, as data: a backend that is far away can send all of them at once.
 
-use crate::{Accepted, AuditSubject, InboxItem, Key, NewSession, Outgoing, Past, Resolved, Trail};
+use crate::{
+    Accepted, AuditSubject, InboxItem, Key, NewAttachment, NewSession, Outgoing, Past, Resolved, Trail,
+};
 use bytes::Bytes;
 use kernel::{
     Address, Delivery, DoorAddress, Epoch, Grant, Moment, NewWorktree, OrgId, Origin, PersonId, Principal,
@@ -77,6 +79,7 @@ pub struct MessageWrite {
     pub org: OrgId,
     pub by: PersonId,
     pub words: Bytes,
+    pub attachments: Vec<NewAttachment>,
     /// The title that the session has from these words on.
     pub opening: Option<String>,
     pub delivery: Delivery,
@@ -95,6 +98,8 @@ pub struct RequestWrite {
     pub request: Request,
     pub resolved: Resolved,
     pub words: Option<Bytes>,
+    /// None if those that are there stay.
+    pub attachments: Option<Vec<NewAttachment>>,
     pub opening: Option<String>,
 }
 

@@ -84,7 +84,7 @@ impl Talk {
                 if self.protocol.stage != ConnectionStage::Idle {
                     return;
                 }
-                self.does(|protocol, out| protocol.hand(&Message { id: MessageId::from_bits(1), text }, out));
+                self.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), text), out));
             }
             Some("session/cancel") => self.does(|protocol, out| protocol.interrupt(out)),
             Some(other) => panic!("{other}?"),
@@ -283,9 +283,7 @@ fn a_turn_we_stop_is_neither_success_nor_failure() {
 #[test]
 fn a_turn_that_ended_before_our_stop_has_finished() {
     let mut talk = Talk::ready("claude-agent-acp", UUID, 8);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     talk.does(|protocol, out| protocol.interrupt(out));
     talk.hears(&json!({"id": 8, "result": {"stopReason": "end_turn"}}));
     assert_eq!((talk.finished(), talk.is_interrupted), (1, false));
@@ -294,9 +292,7 @@ fn a_turn_that_ended_before_our_stop_has_finished() {
 #[test]
 fn a_turn_the_agent_cancels_by_itself_has_failed() {
     let mut talk = Talk::ready("gemini", "s", 3);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     talk.hears(&json!({"id": 3, "result": {"stopReason": "cancelled"}}));
     assert_eq!(talk.failed().failure, Failure::Transient);
 }
@@ -497,7 +493,7 @@ fn a_question_names_the_tool_or_its_kind_and_never_the_command() {
     ] {
         let mut talk = in_mode("base = 'qwen'", false, "default", &["default"]);
         talk.does(|protocol, out| {
-            protocol.hand(&Message { id: MessageId::from_bits(1), text: "go".to_owned() }, out)
+            protocol.hand(&Message::new(MessageId::from_bits(1), "go".to_owned()), out)
         });
         let mut call = call;
         call["toolCallId"] = json!("c-1");
@@ -525,9 +521,7 @@ fn it_asks_unless_its_configuration_lets_it_not() {
     assert_eq!(mode(&opened(true, "approve")).as_deref(), Some("auto"));
     assert!(matches!(opened(false, "approve").events[1], AgentEvent::Ready { .. }));
     let mut talk = opened(true, "auto");
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     talk.hears(&question(7, &["allow_once", "reject_once"]));
     assert_eq!(talk.sent.last().unwrap()["result"]["outcome"]["optionId"], "id-allow_once");
     assert!(!talk.events.iter().any(|event| matches!(event, AgentEvent::Asked { .. })));
@@ -575,9 +569,7 @@ fn questions_of_other_sessions_and_unknown_requests_are_answered_at_once() {
 #[test]
 fn a_tool_that_edits_says_which_files() {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     talk.hears(&update(json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "Write", "kind": "edit", "rawInput": {"p": 1}})));
     talk.hears(&update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "content": [
         {"type": "diff", "path": "/p/new", "oldText": null, "newText": "x"}, {"type": "diff", "path": "/p/old", "oldText": "y", "newText": "x"}]})));
@@ -598,9 +590,7 @@ fn a_tool_that_edits_says_which_files() {
 #[test]
 fn plans_thoughts_and_progress_have_their_own_words() {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     talk.hears(&update(
         json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}),
     ));
@@ -631,9 +621,7 @@ fn plans_thoughts_and_progress_have_their_own_words() {
 #[test]
 fn words_in_the_middle_of_an_answer_are_no_failure() {
     let mut talk = Talk::ready("goose", "s", 3);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     let failure = "Ran into this error: Rate limit exceeded: x.\n\nPlease retry if you think this is a transient or recoverable error.";
     for text in [failure, "\n", "That is what it says."] {
         talk.hears(&update(
@@ -647,9 +635,7 @@ fn words_in_the_middle_of_an_answer_are_no_failure() {
 #[test]
 fn hostile_lines_are_kept_bounded_and_never_end_a_turn() {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     let (long, some) = ("x".repeat(100_000), "y".repeat(2_000));
     for line in [
         "not json".to_owned(),
@@ -700,9 +686,7 @@ fn open(talk: &mut Talk, can: Value) {
 /// A turn in which the agent asks, under the id 7.
 fn asking(kinds: &[&str]) -> Talk {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     talk.hears(&question(7, kinds));
     assert!(matches!(talk.events.last(), Some(AgentEvent::Asked { question, .. }) if question == "7"));
     talk
@@ -715,9 +699,7 @@ fn a_plan_is_shown_and_the_mode_that_was_chosen_holds_again_in_the_next_turn() {
     open(&mut talk, json!({"loadSession": true}));
     talk.hears(&json!({"id": 2, "result": {"sessionId": "s", "modes": {"currentModeId": "plan",
         "availableModes": [{"id": "default"}, {"id": "plan"}]}}}));
-    talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
-    });
+    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
     let mut asks = question(7, &["allow_always", "allow_once", "reject_once"]);
     asks["params"]["toolCall"]["kind"] = json!("switch_mode");
     asks["params"]["toolCall"]["rawInput"] = json!({"plan": "1. read"});

@@ -122,7 +122,7 @@ impl Talk {
     }
 
     fn hand(&mut self, text: &str) {
-        let message = Message { id: MessageId::from_bits(2), text: text.to_owned() };
+        let message = Message::new(MessageId::from_bits(2), text.to_owned());
         self.speak(|protocol, out| protocol.hand(&message, out));
     }
 
@@ -524,7 +524,7 @@ fn a_command_is_sent_as_one_and_other_slashes_are_words() {
         let mut talk = Talk::ready(&["1"]);
         talk.protocol.setting.launch.model = Some("stub/a/b".to_owned());
         talk.protocol.setting.launch.mode = Some("build".to_owned());
-        talk.protocol.words("msg_1", words)
+        talk.protocol.words("msg_1", &Message::new(MessageId::from_bits(2), words))
     };
     let body = json!({"messageID": "msg_1", "command": "init", "arguments": "a b", "model": "stub/a/b", "agent": "build"});
     assert_eq!(asked("/init  a b"), (format!("/session/{SESSION}/command"), body));

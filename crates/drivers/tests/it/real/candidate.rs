@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, StoryResult, Weather, Wish};
-use agent::{Abilities, Agent, MemoryMove, Presence, TreeName};
+use agent::{Abilities, Agent, FilesTaken, MemoryMove, Presence, TreeName};
 use kernel::{GroundPath, Native, SessionId};
 use processes::count_marked;
 use rustix::process::{Pid, Signal, kill_process};
@@ -384,6 +384,7 @@ fn abilities(abilities: Abilities) -> String {
         models,
         modes,
         images,
+        files,
         forgets,
         memory,
     } = abilities;
@@ -398,6 +399,8 @@ fn abilities(abilities: Abilities) -> String {
         ("models", models),
         ("modes", modes),
         ("images", images),
+        ("PDF files", files == FilesTaken::Pdf),
+        ("all files", files == FilesTaken::Any),
         ("forgets", forgets),
     ];
     let memory = match memory {

@@ -1,8 +1,9 @@
 //! The drivers with the real programs behind them, on testkit's stage: the same stories for each, and what was seen in
 //! the table of docs/agents.md.
 //!
-//! `candidate` says how a real agent is talked to, `table` compares what was seen with what is written down.
+//! `candidate` says how a real agent is talked to, `attached` hands it images and files, `table` compares what was seen with what is written down.
 
+mod attached;
 mod candidate;
 mod table;
 
@@ -40,6 +41,11 @@ macro_rules! stories {
             #[tokio::test]
             async fn it_is_what_the_table_says() {
                 Real::new(testkit::RealAgent::$agent, $make).is_what_the_table_says().await;
+            }
+
+            #[tokio::test]
+            async fn what_goes_along_reaches_its_model_or_is_refused_by_name() {
+                super::attached::goes_along(testkit::RealAgent::$agent, $make).await;
             }
         }
     };

@@ -4,7 +4,7 @@ mod account;
 mod show;
 
 use anyhow::Result;
-use api::{Abilities, Agent, SignIn, TriedVersions, VersionAge};
+use api::{Abilities, Agent, FilesTaken, SignIn, TriedVersions, VersionAge};
 
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
@@ -122,6 +122,8 @@ fn abilities(can: &Abilities) -> Vec<&'static str> {
         ("models", can.models),
         ("modes", can.modes),
         ("images", can.images),
+        ("PDF files", can.files == FilesTaken::Pdf),
+        ("all files", can.files == FilesTaken::Any),
     ];
     all.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect()
 }

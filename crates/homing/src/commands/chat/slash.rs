@@ -5,9 +5,10 @@
 use crate::near_commands::slips_between;
 
 /// Our commands, with what they do.
-pub(super) const OURS: [(&str, &str); 11] = [
+pub(super) const OURS: [(&str, &str); 12] = [
     ("help", "list the commands"),
     ("quit", "leave; a turn under way goes on"),
+    ("attach", "send a file along with the next message: /attach FILE"),
     ("queue", "what waits in this session"),
     ("stop", "stop the turn under way"),
     ("diff", "what a turn changed: /diff [TURN] [--stat]"),

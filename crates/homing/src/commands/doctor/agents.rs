@@ -223,8 +223,7 @@ pub(super) async fn one_turn(agent: &dyn Agent, work: &Path, text: &str, wait: D
     let (session, id) = (SessionId::from_bits(uuid::Uuid::now_v7().as_u128()), MessageId::from_bits(1));
     let launch = Launch::new(session, fence, id, &*work.to_string_lossy());
     let tree = launch.tree.clone();
-    let said =
-        tokio::time::timeout(wait, converse(agent, launch, Message { id, text: text.to_owned() })).await;
+    let said = tokio::time::timeout(wait, converse(agent, launch, Message::new(id, text.to_owned()))).await;
     agent.end_leftovers(tree).await?;
     said.map_err(|_| anyhow::anyhow!("no answer within {} s", wait.as_secs()))?
 }

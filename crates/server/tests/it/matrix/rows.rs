@@ -26,6 +26,8 @@ pub(super) struct Names {
     pub(super) worktree: String,
     /// The number of a reply that there is not.
     pub(super) reply: String,
+    /// The number of an attachment that there is.
+    pub(super) number: String,
 }
 
 /// One way of asking an operation.
@@ -328,6 +330,7 @@ fn messages() -> Vec<Row> {
         |operation, takes, targets| row(operation, takes, targets).path(|names| vec![&names.message]);
     vec![
         on_message("receipt", reads, spots()).query(|_| "words=true".into()),
+        row("attachment", reads, spots()).path(|names| vec![&names.message, &names.number]),
         row("say", Takes::Say, spots())
             .way("session")
             .fine(202)

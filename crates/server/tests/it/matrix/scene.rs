@@ -3,7 +3,7 @@
 use super::callers::{Caller, Place};
 use super::rows::{Names, Row};
 use super::rule::{Agent, Bound, Spot, Stands, Target, Which, Whom};
-use crate::town::{Busy, Town};
+use crate::town::{Busy, Town, small_image};
 use crate::world::{Somebody, trace};
 use engine::{IfNew, NewRule, PersonChange, Purpose, Resource, RootRow, RuleEffect};
 use kernel::{
@@ -103,6 +103,7 @@ impl<'a> Scene<'a> {
         names.fresh = self.fresh();
         names.worktree = "blue".to_owned();
         names.reply = "999999999".to_owned();
+        names.number = "1".to_owned();
         let handle = if target == Target::Theirs(false) { "giver" } else { &caller.person.by.handle };
         names.address = format!("web:{handle}/{}", self.fresh());
         names.directory = if target == Target::Theirs(false) { "/elsewhere".into() } else { ROOT.into() };
@@ -205,7 +206,8 @@ impl<'a> Scene<'a> {
         }
         let (busy, keeper) = self.stand(caller, spot.stands).await;
         let speaker = if spot.mine { &caller.person } else { &keeper };
-        let (session, message) = self.town.say(speaker, To::Session(busy.session), "later").await;
+        let (session, message) =
+            self.town.say_along(speaker, To::Session(busy.session), "later", None, vec![small_image()]).await;
         self.town
             .fact(
                 &keeper,

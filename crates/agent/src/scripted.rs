@@ -226,7 +226,7 @@ impl Iterator for Script {
     }
 }
 
-/// What was handed over, as it can be compared.
+/// The things that were handed over, as they can be compared.
 fn got(attached: &Attachment) -> String {
     let kind = match attached.kind {
         AttachmentKind::Image => "image",

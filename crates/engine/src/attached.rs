@@ -20,8 +20,11 @@ pub const ATTACHMENT_NAME_BYTES_MAX: usize = 255;
 /// A media type may be this long: both of its halves as long as may be registered.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 127;
 
+/// True of bytes that begin like those of a media type.
+type BeginsLike = fn(&[u8]) -> bool;
+
 /// The images that agents look at, and how their files begin.
-const IMAGES: [(&str, fn(&[u8]) -> bool); 4] = [
+const IMAGES: [(&str, BeginsLike); 4] = [
     ("image/png", |bytes| bytes.starts_with(b"\x89PNG\r\n\x1a\n")),
     ("image/jpeg", |bytes| bytes.starts_with(b"\xff\xd8\xff")),
     ("image/gif", |bytes| bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a")),
@@ -33,7 +36,7 @@ const PDF: (&str, &[u8]) = ("application/pdf", b"%PDF-");
 /// An image or a file on its way in, or out in an export.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AttachedFile {
-    /// What its sender says it is.
+    /// The kind that its sender says it is of.
     pub kind: AttachedKind,
     /// Its name; empty if it has none, as an image may.
     pub name: String,
@@ -139,7 +142,7 @@ impl AttachedFile {
         Ok(())
     }
 
-    /// What is said about it where messages are listed.
+    /// The words about it where messages are listed.
     pub fn view(&self) -> AttachmentView {
         AttachmentView {
             kind: self.kind,

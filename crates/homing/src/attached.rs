@@ -79,7 +79,7 @@ pub(crate) fn read(path: &Path) -> Result<Part> {
     Ok(part_of(name.trim().to_owned(), bytes))
 }
 
-/// What the bytes of a file are.
+/// The kind of a file, by its bytes.
 fn part_of(name: String, bytes: Vec<u8>) -> Part {
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
     let image = IMAGES.iter().find(|(beginning, _)| bytes.starts_with(beginning)).map(|(_, kind)| *kind);

@@ -128,7 +128,7 @@ pub(crate) fn parts_form(words: Vec<MessagePart>, attachments: Vec<AttachedFile>
     words.chain(attached).collect()
 }
 
-/// What is said about what goes along with a message.
+/// The words about what goes along with a message.
 pub(crate) fn attached_form(message: MessageId, views: Vec<AttachmentView>) -> Vec<api::Attached> {
     let form = |(number, view): (u32, AttachmentView)| {
         let AttachmentView { kind, name, media_type, bytes, sha256, is_text: _ } = view;

@@ -102,7 +102,7 @@ pub(crate) fn words(db: &Connection, message: MessageId) -> Result<Option<Bytes>
 pub(crate) const ATTACHMENTS: &str = "SELECT a.about FROM messages m JOIN attachments a ON a.words = m.body
      WHERE m.id = ?1 ORDER BY a.number";
 
-/// What is said about each attachment of a message.
+/// The words about each attachment of a message.
 pub(crate) fn attachments(db: &Connection, message: MessageId) -> Result<Vec<Bytes>, SqliteError> {
     let mut query = db.prepare_cached(ATTACHMENTS)?;
     let rows = query.query_map([message.stored()], |row| row.get::<_, Vec<u8>>(0))?;

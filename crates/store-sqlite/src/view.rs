@@ -361,7 +361,7 @@ pub(crate) fn queue_shown_sql() -> String {
     )
 }
 
-/// What is said about the attachments of the messages that are not final.
+/// The words about the attachments of the messages that are not final.
 pub(crate) const QUEUE_ATTACHMENTS: &str =
     "SELECT m.id, a.number, a.about FROM messages m CROSS JOIN attachments a ON a.words = m.body
      WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1";

@@ -41,7 +41,7 @@ pub struct QueuedRow {
     pub sender: Option<String>,
     /// Its words as they were encoded; none if there are more of them than was asked for, or none any more.
     pub words: Option<Bytes>,
-    /// What is said about each of its attachments, in their order.
+    /// The words about each of its attachments, in their order.
     pub attachments: Vec<Bytes>,
 }
 

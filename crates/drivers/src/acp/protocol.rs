@@ -594,7 +594,7 @@ impl AgentProtocol for AcpProtocol {
         self.fail(Trouble::transient(format!("{words}, and it may have been an answer")), out);
     }
 
-    /// What it has said itself counts. Files that are no text have a form, and agents leave them out without a word.
+    /// Its own word counts. Files that are no text have a form, and agents leave them out without a word.
     fn takes(&self, kind: AttachmentKind) -> bool {
         kind == AttachmentKind::Image && self.can["promptCapabilities"]["image"] == true
     }

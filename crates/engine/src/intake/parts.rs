@@ -46,7 +46,7 @@ impl WayIn {
 
     /// The agents that do not take all of this.
     pub(super) fn unfit_agents(&self, attachments: &[AttachedFile]) -> Vec<UnfitAgent> {
-        let views: Vec<_> = attachments.iter().map(AttachedFile::view).collect();
+        let views: Vec<_> = attachments.iter().map(|each| each.view()).collect();
         let unfit = self.roster.agents().iter().filter_map(|(name, agent)| {
             let can = agent.abilities();
             let attachment = views.iter().find(|view| !view.is_taken(&can))?.to_string();
@@ -63,7 +63,7 @@ pub(super) fn check_parts(parts: &[MessagePart], attachments: &[AttachedFile]) -
     }
     check_all(attachments)?;
     let words: usize = parts.iter().map(|MessagePart::Text { text }| text.len()).sum();
-    let files: usize = attachments.iter().map(AttachedFile::words_len).sum();
+    let files: usize = attachments.iter().map(|each| each.words_len()).sum();
     // The agent reads them as one text, with a line's end between two.
     if words + parts.len().saturating_sub(1) + files > MESSAGE_TEXT_BYTES_MAX {
         return invalid(format!("more than {MESSAGE_TEXT_BYTES_MAX} bytes of text"));

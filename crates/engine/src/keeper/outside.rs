@@ -225,7 +225,7 @@ impl Keeper {
         (!is_known).then(|| AwaitedCommand { name: name.to_owned(), listed, wait })
     }
 
-    /// What is said about the images and files that go along with a message.
+    /// The words about the images and files that go along with a message.
     async fn attached_to(&self, message: MessageId) -> Result<Vec<AttachmentView>, Stop> {
         Ok(AttachmentView::read_all(&self.engine.store().attachments(message).await?))
     }

@@ -40,7 +40,7 @@ pub(crate) struct Notes {
     pub(crate) launches: Mutex<Vec<Launch>>,
     /// The words it was handed, and when.
     pub(crate) handed: Mutex<Vec<(String, Instant)>>,
-    /// What it was handed with them.
+    /// The attachments that it was handed with them.
     pub(crate) attached: Mutex<Vec<Vec<Attachment>>>,
     /// The words that were added to its turns.
     pub(crate) steered: Mutex<Vec<String>>,

@@ -11,7 +11,7 @@ fn two() -> IncomingMessage {
     IncomingMessage { attachments: vec![attached("a"), attached("b")], ..line(1) }
 }
 
-/// What is said about what goes along with a message, and the bytes of each.
+/// The words about what goes along with a message, and the bytes of each.
 async fn all_of(store: &dyn Store, n: u32) -> Vec<(Bytes, Bytes)> {
     let mut all = Vec::new();
     for (number, about) in (1..).zip(store.attachments(msg(n)).await.unwrap()) {

@@ -207,7 +207,7 @@ fn room_of(new: &NewMessage) -> u64 {
     words_bytes(&new.words) + attached_bytes(&new.attachments)
 }
 
-/// What goes along is for the agent that the session has now: one that does not take it would have to be told something else.
+/// Attachments are for the agent that the session has now: one that does not take it would have to be told something else.
 pub(super) fn taken_by(agent: &str, unfit: &[UnfitAgent]) -> Result<(), Rejection> {
     let unfit = unfit.iter().find(|unfit| unfit.agent == agent);
     unfit.map_or(Ok(()), |unfit| Err(Rejection::NotTaken(unfit.clone())))

@@ -6,7 +6,10 @@ use super::*;
 fn turn(agent: &str) -> Talk {
     let mut talk = Talk::ready(agent, "s", 3);
     talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+        protocol.hand(
+            &Message { id: MessageId::from_bits(1), text: "x".to_owned(), attachments: Vec::new() },
+            out,
+        )
     });
     talk
 }
@@ -41,7 +44,10 @@ fn a_no_in_one_turn_excuses_nothing_in_the_next() {
     talk.does(|protocol, out| protocol.answer("7", &QuestionAnswer::Deny { reason: String::new() }, out));
     ends(&mut talk, "cancelled");
     talk.does(|protocol, out| {
-        protocol.hand(&Message { id: MessageId::from_bits(2), text: "y".to_owned() }, out)
+        protocol.hand(
+            &Message { id: MessageId::from_bits(2), text: "y".to_owned(), attachments: Vec::new() },
+            out,
+        )
     });
     talk.hears(&json!({"id": 4, "result": {"stopReason": "cancelled"}}));
     assert_eq!(talk.failed().failure, Failure::Transient);

@@ -11,7 +11,10 @@ use std::pin::Pin;
 
 use kernel::{Fence, GroundPath, MessageId, Native, PersonId, SessionId};
 
-use crate::{AgentEvent, Attachment, CHOICES_MAX, Choice, FilesTaken, TreeName, TriedVersions, Trouble};
+use crate::{
+    AgentEvent, Attachment, Background, CHOICES_MAX, Choice, FilesTaken, SessionNotices, TreeName,
+    TriedVersions, Trouble,
+};
 
 /// A future behind a pointer, so that ports can be used as `dyn`.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -61,12 +64,24 @@ pub trait Agent: Send + Sync + 'static {
         let _ = session;
     }
 
-    /// Ends the process that is kept for a session between its turns, if there is one, and answers when it is gone. No
-    /// turn of that session runs then.
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    /// Ends the process that is kept for a session between its turns, if there is one, with whatever runs in the background
+    /// of it, and answers with that when all of it is gone. No turn of that session runs then.
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         // Whoever keeps no process has none to end.
         let _ = session;
-        Box::pin(async {})
+        Box::pin(async { Background::default() })
+    }
+
+    /// The processes in the background of a session now. While a turn runs: of those that were there before it.
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        let _ = session;
+        Box::pin(async { Background::default() })
+    }
+
+    /// Tells it where to say that what ran in the background of a session has ended without anybody asking for it. Called
+    /// once, before the first start.
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        let _ = notices;
     }
 
     /// Ends every process that is kept between turns, and answers when they are gone. The server is going.
@@ -198,6 +213,8 @@ pub struct Setup {
     pub bypasses: bool,
     /// True if its process is kept between turns.
     pub is_kept: bool,
+    /// True if what a turn of it leaves running is kept with its process.
+    pub keeps_background: bool,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Vec<String>,
     /// The versions of its program with which the driver was tried, if it is one that we know.

@@ -37,6 +37,9 @@ pub struct Agent {
     pub bypasses: bool,
     /// True if its process is kept between turns.
     pub kept: bool,
+    /// True if what a turn of it leaves running is kept with its process, and not ended with the turn.
+    #[serde(default)]
+    pub keeps_background: bool,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Vec<String>,
     /// Its abilities.

@@ -3,22 +3,25 @@
 //! A kept process is looked after by a task of its own, which hears what it says, so that it never waits for us, and
 //! notices when it goes. It is given back only for the same session, conversation, directory, model, mode and account,
 //! and only when it has just shown that it is there; otherwise it is ended, and seen gone, first. Whoever knows that an attempt is about to
-//! begin has it show that beforehand (`expect`), so that nobody waits for it.
+//! begin has it show that beforehand (`expect`), so that nobody waits for it. Where the policy says so, what its turns have left running
+//! waits with it, can be listed, and is ended with it: whoever asked for the end is told what that was, and if nobody did, the session is.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use agent::{Account, Launch, TreeName};
-use kernel::{GroundPath, Native};
-use processes::{TreeEvent, end_tree};
+use agent::{Account, Launch, SessionNotices, TreeName};
+use kernel::{GroundPath, Native, SessionId};
+use processes::{ProcessList, TreeEvent, end_tree};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::running_agent::{AgentProcess, AgentProtocol, ProcessEvent, ProtocolOutput};
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
+use crate::background::{BackgroundEnd, BackgroundNotes, BackgroundPolicy};
+use crate::running_agent::{AgentProcess, ProcessEvent};
 
 /// The longest that a kept process may take to show that it is there. Then it is ended and another one is started.
 const PROOF_WAIT: Duration = Duration::from_millis(2_000);
@@ -30,6 +33,8 @@ const HEARD_BEFORE_MAX: usize = 64;
 /// The longest that a kept process may take to go when its input ends, and its supervisor to end it.
 const LEAVE_WAIT: Duration = Duration::from_millis(500);
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
+/// Looks at one process that may wait. Those above wait for room.
+const LOOKS_WAITING_MAX: usize = 4;
 
 /// Calls that wait for whoever looks after a process: a hint, and one that counts.
 const CALLS_MAX: usize = 2;
@@ -39,6 +44,7 @@ const CALLS_MAX: usize = 2;
 pub(crate) struct KeptConfig {
     pub(crate) kept_max: usize,
     pub(crate) idle_max: Duration,
+    pub(crate) background: BackgroundPolicy,
 }
 
 pub(crate) struct KeptProcesses<T: AgentProtocol> {
@@ -46,6 +52,10 @@ pub(crate) struct KeptProcesses<T: AgentProtocol> {
     locks: PathBuf,
     kept: Mutex<BTreeMap<TreeName, KeptProcess<T>>>,
     numbers: AtomicU64,
+    pub(crate) notes: BackgroundNotes,
+    /// The background of trees in which a turn runs now, as it was when that began.
+    in_turn: Mutex<BTreeMap<TreeName, ProcessList>>,
+    notices: OnceLock<SessionNotices>,
 }
 
 /// The scope that a process was started for. Another turn has to want the same.
@@ -76,7 +86,17 @@ struct KeptProcess<T: AgentProtocol> {
     /// It is being ended to make room for others. It stays here until it is gone, so that whoever starts something in
     /// its session waits for that.
     is_going: bool,
+    /// True if something runs in its background.
+    has_background: bool,
     calls: mpsc::Sender<KeptCall<T>>,
+    looks: mpsc::Sender<oneshot::Sender<ProcessList>>,
+}
+
+/// A kept process, as whoever looks after it knows it.
+struct KeptTree {
+    name: TreeName,
+    session: SessionId,
+    number: u64,
 }
 
 enum KeptCall<T: AgentProtocol> {
@@ -84,33 +104,54 @@ enum KeptCall<T: AgentProtocol> {
     Prove,
     /// Whoever calls wants to go on with it.
     Take(oneshot::Sender<AgentProcess<T>>),
-    /// It is to be ended; answers by being dropped when it is gone.
-    End(oneshot::Sender<()>),
+    /// It is to be ended. When it is gone, whoever calls hears what ran in its background. With a reason, the session is told.
+    End(oneshot::Sender<ProcessList>, Told),
+}
+
+/// The one who hears what ran in the background of a process that was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Whoever asked for the end.
+    Caller,
+    /// The session, with the reason.
+    Session(BackgroundEnd),
+    /// Nobody yet: the server goes, and the note stays for the next one.
+    Later,
 }
 
 impl<T: AgentProtocol> KeptProcesses<T> {
     pub(crate) fn new(config: KeptConfig, locks: PathBuf) -> Arc<Self> {
-        Arc::new(Self { config, locks, kept: Mutex::default(), numbers: AtomicU64::new(0) })
+        let (notes, notices) = (BackgroundNotes::new(&locks), OnceLock::new());
+        let (kept, in_turn, numbers) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { config, locks, kept, numbers, notes, in_turn, notices })
     }
 
     /// Keeps a process for the session's next turn. If there are too many, the one that waits longest goes.
     pub(crate) fn put(self: &Arc<Self>, parts: AgentProcess<T>, launch: &Launch, native: Option<Native>) {
         let (calls, called) = mpsc::channel(CALLS_MAX);
+        let (looks, looked) = mpsc::channel(LOOKS_WAITING_MAX);
+        let has_background = !parts.background.is_empty();
+        self.notes.write(&launch.tree, &parts.background);
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let wanted = LaunchKey::of(launch, native);
-        let kept = KeptProcess { number, wanted, since: Instant::now(), is_going: false, calls };
+        let since = Instant::now();
+        let kept = KeptProcess { number, wanted, since, is_going: false, has_background, calls, looks };
         let name = launch.tree.clone();
+        let kept_tree = KeptTree { name: name.clone(), session: launch.session, number };
         let mut all = self.kept();
         all.insert(name.clone(), kept);
-        tokio::spawn(self.clone().look_after(name, number, parts, called));
+        tokio::spawn(self.clone().look_after(kept_tree, parts, called, looked));
         let staying = || all.values().filter(|kept| !kept.is_going);
         if staying().count() > self.config.kept_max {
-            let oldest = staying().map(|kept| (kept.since, kept.number)).min();
-            let oldest = all.values_mut().find(|kept| Some((kept.since, kept.number)) == oldest);
+            // One that does nothing is missed less.
+            let rank = |kept: &KeptProcess<T>| (kept.has_background, kept.since, kept.number);
+            let oldest = staying().map(rank).min();
+            let oldest = all.values_mut().find(|kept| Some(rank(kept)) == oldest);
             if let Some(oldest) = oldest {
                 oldest.is_going = true;
                 // If it does not hear this, it is already going or being taken.
-                let _ = oldest.calls.try_send(KeptCall::End(oneshot::channel().0));
+                let told = Told::Session(BackgroundEnd::Crowded);
+                let _ = oldest.calls.try_send(KeptCall::End(oneshot::channel().0, told));
             }
         }
     }
@@ -132,18 +173,59 @@ impl<T: AgentProtocol> KeptProcesses<T> {
             if kept.calls.send(KeptCall::Take(give)).await.is_ok()
                 && let Ok(parts) = given.await
             {
+                if !parts.background.is_empty() {
+                    self.in_turn().insert(launch.tree.clone(), parts.background.clone());
+                }
                 return Some(parts);
             }
         }
-        self.end(kept).await;
+        self.end(kept, Told::Session(BackgroundEnd::OtherProcess)).await;
         None
     }
 
-    /// Ends the process of that tree, if one is kept.
-    pub(crate) async fn release(&self, tree: &TreeName) {
+    /// The turn of that tree is over.
+    pub(crate) fn turn_is_over(&self, tree: &TreeName) {
+        self.in_turn().remove(tree);
+    }
+
+    /// The background of that tree.
+    pub(crate) async fn background(&self, tree: &TreeName) -> ProcessList {
+        let looks = self.kept().get(tree).map(|kept| kept.looks.clone());
+        let Some(looks) = looks else {
+            let in_turn = self.in_turn().get(tree).cloned();
+            return in_turn.map(|list| list.still_there()).unwrap_or_default();
+        };
+        let look = async {
+            let (give, given) = oneshot::channel();
+            let _ = looks.send(give).await;
+            given.await.unwrap_or_default()
+        };
+        tokio::time::timeout(PROOF_WAIT * 2, look).await.unwrap_or_default()
+    }
+
+    pub(crate) fn policy(&self) -> BackgroundPolicy {
+        self.config.background
+    }
+
+    pub(crate) fn tell_notices_to(&self, notices: SessionNotices) {
+        let _ = self.notices.set(notices);
+    }
+
+    /// Ends the process of that tree, if one is kept; answers with what ran in its background.
+    pub(crate) async fn release(&self, tree: &TreeName) -> ProcessList {
+        self.release_and(tree, Told::Caller).await
+    }
+
+    /// Ends the process of that tree, if one is kept, for whoever starts anew. The session is told.
+    pub(crate) async fn release_leftovers(&self, tree: &TreeName) {
+        self.release_and(tree, Told::Session(BackgroundEnd::Leftovers)).await;
+    }
+
+    async fn release_and(&self, tree: &TreeName, told: Told) -> ProcessList {
         let kept = self.kept().remove(tree);
-        if let Some(kept) = kept {
-            self.end(kept).await;
+        match kept {
+            Some(kept) => self.end(kept, told).await,
+            None => ProcessList::default(),
         }
     }
 
@@ -153,7 +235,7 @@ impl<T: AgentProtocol> KeptProcesses<T> {
         let mut waiting = Vec::new();
         for kept in all.into_values() {
             let (tell, told) = oneshot::channel();
-            let _ = kept.calls.send(KeptCall::End(tell)).await;
+            let _ = kept.calls.send(KeptCall::End(tell, Told::Later)).await;
             waiting.push(told);
         }
         for told in waiting {
@@ -161,10 +243,10 @@ impl<T: AgentProtocol> KeptProcesses<T> {
         }
     }
 
-    async fn end(&self, kept: KeptProcess<T>) {
-        let (tell, told) = oneshot::channel();
-        let _ = kept.calls.send(KeptCall::End(tell)).await;
-        let _ = told.await;
+    async fn end(&self, kept: KeptProcess<T>, told: Told) -> ProcessList {
+        let (tell, heard) = oneshot::channel();
+        let _ = kept.calls.send(KeptCall::End(tell, told)).await;
+        heard.await.unwrap_or_default()
     }
 
     fn kept(&self) -> MutexGuard<'_, BTreeMap<TreeName, KeptProcess<T>>> {
@@ -172,12 +254,16 @@ impl<T: AgentProtocol> KeptProcesses<T> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn in_turn(&self) -> MutexGuard<'_, BTreeMap<TreeName, ProcessList>> {
+        self.in_turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn look_after(
         self: Arc<Self>,
-        name: TreeName,
-        number: u64,
+        of: KeptTree,
         mut parts: AgentProcess<T>,
         mut called: mpsc::Receiver<KeptCall<T>>,
+        mut looked: mpsc::Receiver<oneshot::Sender<ProcessList>>,
     ) {
         let until = Instant::now() + self.config.idle_max;
         let mut proven_at = None;
@@ -185,39 +271,62 @@ impl<T: AgentProtocol> KeptProcesses<T> {
             tokio::select! {
                 call = called.recv() => match call {
                     Some(KeptCall::Prove) if is_there(&mut parts).await => proven_at = Some(Instant::now()),
-                    Some(KeptCall::Prove) => break None,
-                    call => break call,
+                    Some(KeptCall::Prove) => break Err(BackgroundEnd::OtherProcess),
+                    Some(call) => break Ok(call),
+                    None => break Err(BackgroundEnd::AgentGone),
                 },
-                heard = parts.next() => if !listen(&mut parts, heard).await { break None },
-                () = tokio::time::sleep_until(until) => break None,
+                Some(look) = looked.recv() => {
+                    if !list_anew(&mut parts).await { break Err(BackgroundEnd::AgentGone) }
+                    let _ = look.send(parts.background.clone()); // Whoever has given up does not want to know.
+                }
+                heard = parts.next() => if !listen(&mut parts, heard).await { break Err(BackgroundEnd::AgentGone) },
+                () = tokio::time::sleep_until(until) => break Err(BackgroundEnd::Rested),
             }
         };
-        // Whoever waits for the end hears of it by this being dropped.
-        let mut told = None;
-        let left = match call {
-            Some(KeptCall::Take(give)) if is_still_there(&mut parts, proven_at).await => {
-                give.send(parts).err()
+        let (left, tell, told) = match call {
+            Ok(KeptCall::Take(give)) if is_still_there(&mut parts, proven_at).await => {
+                (give.send(parts).err(), None, Told::Session(BackgroundEnd::OtherProcess))
             }
-            Some(KeptCall::End(tell)) => {
-                told = Some(tell);
-                Some(parts)
+            Ok(KeptCall::Take(_) | KeptCall::Prove) => {
+                (Some(parts), None, Told::Session(BackgroundEnd::OtherProcess))
             }
-            Some(KeptCall::Take(_) | KeptCall::Prove) | None => Some(parts),
+            Ok(KeptCall::End(tell, told)) => (Some(parts), Some(tell), told),
+            Err(why) => (Some(parts), None, Told::Session(why)),
         };
-        if let Some(parts) = left {
-            self.see_gone(&name, parts).await;
+        let mut ended = ProcessList::default();
+        if let Some(mut parts) = left {
+            // What has ended by itself meanwhile was not ended by us.
+            if !parts.background.is_empty() {
+                list_anew(&mut parts).await;
+            }
+            ended = std::mem::take(&mut parts.background);
+            self.see_gone(&of.name, parts).await;
+            self.tell_ended(&of, &ended, told);
         }
         // Only now may a new process be started for this session. Whoever has called meanwhile hears that nobody is
         // here any more, because what they would be answered with is dropped.
-        self.forget(&name, number);
-        drop(told);
+        self.forget(&of);
+        let _ = tell.map(|tell| tell.send(ended));
+    }
+
+    /// Tells somebody that the background has ended.
+    fn tell_ended(&self, of: &KeptTree, ended: &ProcessList, told: Told) {
+        match told {
+            Told::Later => return,
+            Told::Caller => {}
+            Told::Session(why) if !ended.is_empty() => {
+                self.notices.get().inspect(|notices| notices(of.session, why.words(ended)));
+            }
+            Told::Session(_) => {}
+        }
+        self.notes.remove(&of.name);
     }
 
     /// Takes our own entry out. Another process of the same session may have been put there meanwhile.
-    fn forget(&self, name: &TreeName, number: u64) {
+    fn forget(&self, of: &KeptTree) {
         let mut all = self.kept();
-        if all.get(name).is_some_and(|kept| kept.number == number) {
-            all.remove(name);
+        if all.get(&of.name).is_some_and(|kept| kept.number == of.number) {
+            all.remove(&of.name);
         }
     }
 
@@ -248,6 +357,10 @@ async fn listen<T: AgentProtocol>(parts: &mut AgentProcess<T>, heard: ProcessEve
             lines.into_iter().map(|line| parts.read(line)).collect()
         }
         ProcessEvent::Tree(TreeEvent::Errors(_) | TreeEvent::Counted(_)) => Vec::new(),
+        ProcessEvent::Tree(TreeEvent::Listed(list)) => {
+            parts.background = list;
+            Vec::new()
+        }
         ProcessEvent::Side(line) => vec![parts.read_side(&line)],
     };
     for out in outs {
@@ -257,6 +370,22 @@ async fn listen<T: AgentProtocol>(parts: &mut AgentProcess<T>, heard: ProcessEve
         }
     }
     parts.protocol.may_be_kept()
+}
+
+/// Lists what runs in its background. Answers whether it is still there.
+async fn list_anew<T: AgentProtocol>(parts: &mut AgentProcess<T>) -> bool {
+    parts.tree.list();
+    let listed = async {
+        loop {
+            let heard = parts.next().await;
+            let is_listed = matches!(heard, ProcessEvent::Tree(TreeEvent::Listed(_)));
+            let is_there = listen(parts, heard).await;
+            if is_listed || !is_there {
+                return is_there;
+            }
+        }
+    };
+    tokio::time::timeout(PROOF_WAIT, listed).await == Ok(true)
 }
 
 /// True if it has shown a moment ago that it is there, and nothing else was heard of it since; or if it shows it now.

@@ -1,11 +1,13 @@
 //! The agents we drive: a folder for each, with a pure reader of its output and a thin shell around its process.
 //!
-//! Read in this order: `running_agent` (an agent that talks in lines, as a `Running`), `turn_bounds` (its limits), `kept_processes` (processes that wait for the next turn),
+//! Read in this order: `agent_protocol` (what one agent says and hears), `running_agent` (an agent that talks in lines, as a `Running`), `turn_bounds` (its limits), `kept_processes` (processes that wait for the next turn), `background` (what turns leave running),
 //! `survey` (questions with options), `plans` (plans that are asked about), `program` (the program of an agent: how it is found and started), then a folder per agent: `claude`,
 //! `codex`, `opencode`, `acp`, `command`, `scripted`. `line_reader` cuts what they print. Nothing here touches a store.
 
 pub mod acp;
+mod agent_protocol;
 mod attached;
+mod background;
 pub mod claude;
 pub mod codex;
 pub mod command;
@@ -19,5 +21,6 @@ mod scripted;
 mod survey;
 mod turn_bounds;
 
+pub use background::BackgroundPolicy;
 pub use program::{ProgramConfig, TurnLimits};
 pub use scripted::{Scripted, ScriptedConfig, scripted_agent};

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Account, EndedLeftovers, Launch, Presence, Running, TreeName, Trouble};
+use agent::{
+    Account, Background, EndedLeftovers, Launch, Presence, Running, SessionNotices, TreeName, Trouble,
+};
 use kernel::{Failure, SessionId};
 use processes::wall::{Wall, WalledSession};
 use processes::{
@@ -20,8 +22,10 @@ use processes::{
 };
 use tokio::process::Command;
 
+use crate::agent_protocol::AgentProtocol;
+use crate::background::{BackgroundPolicy, background};
 use crate::kept_processes::{KeptConfig, KeptProcesses};
-use crate::running_agent::{AgentProcess, AgentProtocol, RunningAgent, SideChannel};
+use crate::running_agent::{AgentProcess, RunningAgent, SideChannel};
 use crate::turn_bounds::TurnBounds;
 
 /// The longest that a program may take to say its version.
@@ -54,6 +58,8 @@ pub struct ProgramConfig {
     pub kept_max: usize,
     /// The longest that a process is kept.
     pub idle_max: Duration,
+    /// The fate of what a turn leaves running. Where no process is kept, nothing else is.
+    pub background: BackgroundPolicy,
     /// The limits of a turn.
     pub limits: TurnLimits,
     /// The longest that the daemon may be silent before a supervisor ends its tree.
@@ -119,6 +125,7 @@ impl ProgramConfig {
             bypasses: false,
             kept_max: 4,
             idle_max: Duration::from_secs(5 * 60),
+            background: BackgroundPolicy::Ended,
             limits: TurnLimits::default(),
             silence_ms_max: SILENCE_MS_MAX,
             group: true,
@@ -140,9 +147,9 @@ impl<T: AgentProtocol> AgentProgram<T> {
     pub(crate) fn new(config: ProgramConfig) -> Self {
         let here = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let config = ProgramConfig { exe: here(&config.exe), locks: here(&config.locks), ..config };
-        let ProgramConfig { kept_max, idle_max, .. } = config;
-        let keep = (kept_max > 0)
-            .then(|| KeptProcesses::new(KeptConfig { kept_max, idle_max }, config.locks.clone()));
+        let ProgramConfig { kept_max, idle_max, background, .. } = config;
+        let kept = KeptConfig { kept_max, idle_max, background };
+        let keep = (kept_max > 0).then(|| KeptProcesses::new(kept, config.locks.clone()));
         Self { config, keep, secrets: Vec::new() }
     }
 
@@ -208,21 +215,31 @@ impl<T: AgentProtocol> AgentProgram<T> {
             Some(keep) => keep.take(&launch).await,
             None => None,
         };
-        let parts = match kept {
-            Some(parts) => parts,
-            None => {
-                let tree = ProcessTree::start(&self.plan(&launch, args, env)?).await.map_err(trouble)?;
-                let (protocol, side) = begin();
-                AgentProcess::new(protocol, tree, side)
-            }
-        };
         let (locks, keep) = (self.config.locks.clone(), self.keep.clone());
-        Ok(Box::new(RunningAgent::new(parts, launch, locks, keep, self.bounds())))
+        if let Some(parts) = kept {
+            return Ok(Box::new(RunningAgent::new(parts, launch, locks, keep, self.bounds())));
+        }
+        let lost = self.end_lost_background(&launch.tree).await?;
+        let tree = ProcessTree::start(&self.plan(&launch, args, env)?).await.map_err(trouble)?;
+        let (protocol, side) = begin();
+        let parts = AgentProcess::new(protocol, tree, side);
+        let mut running = RunningAgent::new(parts, launch, locks, keep, self.bounds());
+        if let Some(lost) = lost {
+            running.tell_lost(&lost);
+        }
+        Ok(Box::new(running))
+    }
+
+    /// The background of this tree when the server went: it is seen gone before anything starts.
+    async fn end_lost_background(&self, tree: &TreeName) -> Result<Option<Background>, Trouble> {
+        let Some(lost) = self.keep.as_ref().and_then(|keep| keep.notes.read(tree)) else { return Ok(None) };
+        end_tree(self.config.locks.clone(), tree.clone()).await.map_err(trouble)?;
+        Ok(Some(background(&lost)))
     }
 
     pub(crate) async fn end_leftovers(&self, tree: TreeName) -> Result<EndedLeftovers, Trouble> {
         if let Some(keep) = &self.keep {
-            keep.release(&tree).await;
+            keep.release_leftovers(&tree).await;
         }
         make_directory(&self.config.locks)?;
         let EndedTree { killed } = end_tree(self.config.locks.clone(), tree).await.map_err(trouble)?;
@@ -236,9 +253,25 @@ impl<T: AgentProtocol> AgentProgram<T> {
         }
     }
 
-    pub(crate) async fn release(&self, tree: TreeName) {
+    pub(crate) async fn release(&self, tree: TreeName) -> Background {
+        match &self.keep {
+            Some(keep) => background(&keep.release(&tree).await),
+            None => Background::default(),
+        }
+    }
+
+    pub(crate) async fn background(&self, tree: TreeName) -> Background {
+        match &self.keep {
+            Some(keep) if keep.policy() == BackgroundPolicy::Kept => {
+                background(&keep.background(&tree).await)
+            }
+            Some(_) | None => Background::default(),
+        }
+    }
+
+    pub(crate) fn tell_notices_to(&self, notices: SessionNotices) {
         if let Some(keep) = &self.keep {
-            keep.release(&tree).await;
+            keep.tell_notices_to(notices);
         }
     }
 

@@ -10,19 +10,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    About, AgentEvent, AttachmentKind, Launch, Message, QuestionAnswer, Reply, Running, Steered, TreeEnd,
-    Trouble, bounded,
+    AgentEvent, Background, Launch, Message, QuestionAnswer, Reply, Running, Steered, TreeEnd, Trouble,
+    bounded,
 };
 use kernel::{Failure, GroundPath};
 use processes::{
-    EndedTree, PIECE_BYTES_MAX, ProcessCount, ProcessError, ProcessTree, TreeEvent, TreeExit, end_tree,
+    EndedTree, PIECE_BYTES_MAX, ProcessCount, ProcessError, ProcessList, ProcessTree, TreeEvent, TreeExit,
+    end_tree,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
+use crate::background::{BackgroundPolicy, background};
 use crate::kept_processes::KeptProcesses;
-use crate::line_reader::{LINE_BYTES_MAX, Line, LineReader};
+use crate::line_reader::{Line, LineReader};
 use crate::program::trouble;
 use crate::turn_bounds::{TurnBounds, amount};
 
@@ -35,164 +38,12 @@ const KILL_WAIT: Duration = Duration::from_millis(4_000);
 /// The longest that a supervisor may take to count its tree, on a machine that has other things to do. Then the process
 /// is not kept.
 const COUNT_WAIT: Duration = Duration::from_millis(4_000);
-/// The longest that processes of an agent's own usually outlast a turn.
-const SETTLE_WAIT: Duration = Duration::from_millis(1_000);
 /// The pause before we count again what should not be there.
 const RECOUNT_PAUSE: Duration = Duration::from_millis(100);
 /// The longest that an agent may take to say whether it has taken words that were added to its turn.
 const STEER_WAIT: Duration = Duration::from_secs(10);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
-
-/// Reads and writes one agent's lines. Knows nothing of processes and of time.
-pub(crate) trait AgentProtocol: Send + 'static {
-    /// The process is up: what we say first. `Ready` follows when the agent is ready for the message, or at once.
-    fn open(&mut self, out: &mut ProtocolOutput);
-    /// Reads a line. Never fails: what cannot be understood is `Other`.
-    fn read(&mut self, line: &str, out: &mut ProtocolOutput);
-    /// Reads a line of the second line, for protocols that have one. What the process prints cannot pass for it.
-    fn read_side(&mut self, line: &str, out: &mut ProtocolOutput) {
-        self.read(line, out);
-    }
-    /// The beginning of a line that was too long to be kept.
-    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
-        let _ = head;
-        let text = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes; it was left out");
-        out.event(AgentEvent::Notice { text });
-    }
-    /// True if such a thing can be handed over with a message. Asked when the agent is ready.
-    fn takes(&self, kind: AttachmentKind) -> bool {
-        let _ = kind;
-        false
-    }
-    /// Hands over a message.
-    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput);
-    /// Adds words to the turn that runs. `ProtocolOutput::steered` says what became of them, now or later. A turn that ends before
-    /// that has taken nothing of them: a protocol that cannot be sure does not end it.
-    fn steer(&mut self, message: &Message, out: &mut ProtocolOutput) {
-        let _ = message;
-        out.steered(Steered::TooLate);
-    }
-    /// Answers a question. A question that is not asked, or no longer, says nothing.
-    fn answer(&mut self, question: &str, answer: &QuestionAnswer, out: &mut ProtocolOutput);
-    /// Asks the agent to stop the turn. Whoever says nothing here gets a signal (SIGINT) instead.
-    fn interrupt(&mut self, out: &mut ProtocolOutput) {
-        let _ = out;
-    }
-    /// The process has gone without a terminal event. What it complained about may say why.
-    fn gone(&mut self, complaint: &str) -> Option<Trouble> {
-        let _ = complaint;
-        None
-    }
-    /// The process has gone without a terminal event, and so has everything it had started. Where the agent's contract
-    /// says what an exit status means, its last word may be said here; otherwise a status proves nothing.
-    fn exited(&mut self, exit: &TreeExit, complaint: &str, out: &mut ProtocolOutput) {
-        let _ = exit;
-        if let Some(trouble) = self.gone(complaint) {
-            out.event(AgentEvent::Failed(trouble));
-        }
-    }
-    /// True if what the process prints is wanted as it comes, by `read_bytes`, and not in lines.
-    fn reads_bytes(&self) -> bool {
-        false
-    }
-    /// Something it printed, cut anywhere.
-    fn read_bytes(&mut self, bytes: &[u8], out: &mut ProtocolOutput) {
-        let _ = (bytes, out);
-    }
-    /// True if the process, which has finished its turn, does nothing until it is handed the next message. Asked again
-    /// whenever it says something in between.
-    fn may_be_kept(&self) -> bool {
-        true
-    }
-    /// Says something that the agent answers at once, to see whether it still does. Whoever says nothing here is taken to
-    /// be there when its process is.
-    fn knock(&mut self, out: &mut ProtocolOutput) {
-        let _ = out;
-    }
-    /// True if the last knock was answered.
-    fn has_answered(&self) -> bool {
-        true
-    }
-    /// Another attempt begins in the same process, which has been idle. `Ready` has to follow, as after `open`.
-    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
-        let _ = (launch, out);
-    }
-    /// The longest that processes of the agent's own may outlast a turn. What is there longer was left behind by the
-    /// turn.
-    fn settles_within(&self) -> Duration {
-        SETTLE_WAIT
-    }
-    /// True if the processes there are when it is ready are the agent's own, and not a turn's. A program that is there for
-    /// one turn may have begun it by then.
-    fn has_processes_of_its_own(&self) -> bool {
-        true
-    }
-    /// True if the process goes by itself when its input ends. One that does not is ended at once.
-    fn leaves_on_eof(&self) -> bool {
-        true
-    }
-}
-
-/// The output of a protocol, in both directions.
-#[derive(Debug, Default)]
-pub(crate) struct ProtocolOutput {
-    events: Vec<AgentEvent>,
-    bytes: Vec<u8>,
-    is_input_over: bool,
-    is_interrupted: bool,
-    steered: Option<Steered>,
-}
-
-impl ProtocolOutput {
-    /// To the engine: what the agent says about itself, if it has said anything.
-    pub(crate) fn about(&mut self, about: Option<&About>) {
-        self.events.extend(about.map(|about| AgentEvent::About(Box::new(about.clone()))));
-    }
-
-    /// The fate of the words that were added to the turn.
-    pub(crate) fn steered(&mut self, steered: Steered) {
-        self.steered = Some(steered);
-    }
-
-    /// To the engine.
-    pub(crate) fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-
-    /// To the agent. Lines need their end.
-    pub(crate) fn send(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// To the agent: a value and a line's end.
-    pub(crate) fn send_line(&mut self, value: &serde_json::Value) {
-        self.send(value.to_string().as_bytes());
-        self.send(b"\n");
-    }
-
-    /// Nothing more will be said to the agent.
-    pub(crate) fn close_input(&mut self) {
-        self.is_input_over = true;
-    }
-
-    /// The agent says that its turn was interrupted. That is its last word, and neither success nor failure.
-    pub(crate) fn interrupted(&mut self) {
-        self.is_interrupted = true;
-    }
-
-    /// The bytes for the agent, when nobody hears the rest.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    /// The words so far: to the engine, to the agent, and whether the turn was interrupted. For tests of protocols.
-    #[cfg(test)]
-    pub(crate) fn take(&mut self) -> (Vec<AgentEvent>, String, bool) {
-        let Self { events, bytes, is_interrupted, .. } = std::mem::take(self);
-        (events, String::from_utf8(bytes).expect("we write text"), is_interrupted)
-    }
-}
 
 /// A second line to an agent that does not talk over its own input and output: a task at the other end says what it
 /// hears in lines and takes what we say. Dropping it ends the task.
@@ -210,11 +61,14 @@ pub(crate) struct AgentProcess<T> {
     pub(crate) lines: LineReader,
     /// The processes that were there when it was first ready.
     pub(crate) processes: Option<ProcessCount>,
+    /// The background when that was last asked; nothing unless it is kept.
+    pub(crate) background: ProcessList,
 }
 
 impl<T: AgentProtocol> AgentProcess<T> {
     pub(crate) fn new(protocol: T, tree: ProcessTree, side: Option<SideChannel>) -> Self {
-        Self { protocol, tree, side, lines: LineReader::default(), processes: None }
+        let (lines, background) = (LineReader::default(), ProcessList::default());
+        Self { protocol, tree, side, lines, processes: None, background }
     }
 
     /// The next event of the process. Cancel-safe.
@@ -296,6 +150,8 @@ pub(crate) struct RunningAgent<T: AgentProtocol> {
     is_stopping: bool,
     /// It was ended because it took more than it may.
     is_over: bool,
+    /// It was told what the turn leaves running, and that it is ended.
+    has_told_left: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -354,9 +210,20 @@ impl<T: AgentProtocol> RunningAgent<T> {
             ending: None,
             is_stopping: false,
             is_over: false,
+            has_told_left: false,
         };
         running.heed(out);
         running
+    }
+
+    /// Says first that what ran in the background when the server went is gone.
+    pub(crate) fn tell_lost(&mut self, lost: &Background) {
+        let text = format!(
+            "what ran in the background was ended, because the server had gone in between: {}",
+            lost.words()
+        );
+        self.said.push_front(AgentEvent::Notice { text });
+        self.forget_background();
     }
 
     async fn hear(&mut self) -> AgentEvent {
@@ -435,6 +302,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
             Ok(Ok(ended)) => TreeEnd { killed: ended.killed, gone: true },
             _ => TreeEnd { killed: 0, gone: false },
         });
+        self.tell_background_ended();
     }
 
     fn be_late(&mut self) {
@@ -472,6 +340,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
                 self.complaint.drain(..excess);
             }
             ProcessEvent::Tree(TreeEvent::Counted(count)) => self.counted(count),
+            ProcessEvent::Tree(TreeEvent::Listed(list)) => self.listed(list),
             ProcessEvent::Tree(TreeEvent::Exited(exit)) => self.exited(exit),
             ProcessEvent::Tree(TreeEvent::Lost) => self.phase = Phase::Lost,
         }
@@ -494,7 +363,8 @@ impl<T: AgentProtocol> RunningAgent<T> {
             .as_ref()
             .and_then(|parts| parts.processes)
             .map_or(0, |all| all.processes.saturating_sub(1));
-        let are_left = exit.killed > own && !self.is_over && !self.is_stopping;
+        let is_told = self.tell_background_ended();
+        let are_left = exit.killed > own && !self.is_over && !self.is_stopping && !is_told;
         if self.last.is_some() && are_left && self.leaves_on_eof() {
             let text = format!("ended {} processes that the agent had left behind", exit.killed);
             self.said.push_back(AgentEvent::Notice { text });
@@ -614,38 +484,85 @@ impl<T: AgentProtocol> RunningAgent<T> {
 
     fn count_until(&mut self, settled: Instant) {
         if let Some(parts) = &self.parts {
-            parts.tree.count();
+            parts.tree.list();
         }
         self.phase = Phase::Counting { until: Instant::now() + COUNT_WAIT, settled };
     }
 
+    /// The processes when it was ready are the agent's own.
     fn counted(&mut self, count: ProcessCount) {
-        let Some(parts) = &mut self.parts else { return };
-        // What was asked when it was ready may be answered after a short turn is over; the answer about now comes next.
-        let is_first = parts.processes.is_none();
-        let known = parts.processes.get_or_insert(count);
-        let before = *known;
-        known.processes = before.processes.min(count.processes);
-        let Phase::Counting { settled, .. } = self.phase else { return };
-        if is_first {
-            return;
+        if let Some(parts) = &mut self.parts {
+            parts.processes.get_or_insert(count);
         }
-        if self.is_stopping || !parts.protocol.may_be_kept() {
+    }
+
+    /// The turn is over, and these are not the agent's own.
+    fn listed(&mut self, list: ProcessList) {
+        let (Some(parts), Phase::Counting { settled, .. }) = (&self.parts, self.phase) else { return };
+        if self.is_stopping || parts.processes.is_none() || !parts.protocol.may_be_kept() {
             return self.leave();
         }
-        // What a turn leaves behind is ended with it, whether or not the process could be kept.
-        // Something that was started within the same tick of the kernel's clock is not newer, but it is one more.
-        if count.newest > before.newest || count.processes > before.processes {
-            let at = Instant::now() + RECOUNT_PAUSE;
-            return if at < settled { self.phase = Phase::Recounting { at, settled } } else { self.leave() };
+        let has_more = list.has_more_than(&parts.background);
+        let at = Instant::now() + RECOUNT_PAUSE;
+        if has_more && at < settled {
+            self.phase = Phase::Recounting { at, settled };
+            return;
         }
-        if let (Some(keep), Some(parts)) = (&self.keep, self.parts.take()) {
-            let native = match &self.last {
-                Some(AgentEvent::Finished { native, .. }) => native.clone(),
-                _ => None,
-            };
-            keep.put(parts, &self.launch, native);
-            self.phase = Phase::Over(TreeEnd { killed: 0, gone: true });
+        let policy = self.keep.as_ref().map_or(BackgroundPolicy::Ended, |keep| keep.policy());
+        match policy {
+            BackgroundPolicy::Ended if has_more => self.leave_behind(&list),
+            BackgroundPolicy::Ended => self.keep_with(ProcessList::default()),
+            BackgroundPolicy::Kept => {
+                if has_more {
+                    let text = format!("goes on in the background: {}", background(&list).words());
+                    self.said.push_back(AgentEvent::Notice { text });
+                }
+                self.keep_with(list);
+            }
+        }
+    }
+
+    /// Ends what the turn leaves behind, and with it the agent's process.
+    fn leave_behind(&mut self, list: &ProcessList) {
+        let (count, words) = (list.processes, background(list).words());
+        let what = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
+        let text = format!("ended {what} that the agent had left behind: {words}");
+        self.said.push_back(AgentEvent::Notice { text });
+        self.has_told_left = true;
+        self.leave();
+    }
+
+    fn keep_with(&mut self, list: ProcessList) {
+        let (Some(keep), Some(mut parts)) = (&self.keep, self.parts.take()) else { return };
+        let native = match &self.last {
+            Some(AgentEvent::Finished { native, .. }) => native.clone(),
+            _ => None,
+        };
+        parts.background = list;
+        keep.turn_is_over(&self.launch.tree);
+        keep.put(parts, &self.launch, native);
+        self.phase = Phase::Over(TreeEnd { killed: 0, gone: true });
+    }
+
+    /// The tree has ended, and with it what ran in its background. Answers whether people were told what that was.
+    fn tell_background_ended(&mut self) -> bool {
+        let known =
+            self.parts.as_mut().map(|parts| std::mem::take(&mut parts.background)).unwrap_or_default();
+        self.forget_background();
+        if known.is_empty() || self.has_told_left {
+            return self.has_told_left;
+        }
+        let words = background(&known).words();
+        let text = format!("what ran in the background was ended with the agent's process: {words}");
+        self.said.push_back(AgentEvent::Notice { text });
+        true
+    }
+
+    /// Nobody has to be told any more what ran in the background.
+    fn forget_background(&self) {
+        if let Some(keep) = &self.keep {
+            keep.turn_is_over(&self.launch.tree);
+            keep.notes.remove(&self.launch.tree);
         }
     }
 
@@ -773,6 +690,16 @@ impl<T: AgentProtocol> RunningAgent<T> {
             self.say_piece().await?;
         }
         Ok(())
+    }
+}
+
+impl<T: AgentProtocol> Drop for RunningAgent<T> {
+    fn drop(&mut self) {
+        // Dropped in the midst of a turn, its tree is ended by its supervisor. The note of what ran in the background stays, and
+        // whoever starts next tells it.
+        if let (Some(keep), Some(_)) = (&self.keep, &self.parts) {
+            keep.turn_is_over(&self.launch.tree);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use agent::{AgentEvent, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, QuestionAnswer, bounded};
 use serde_json::Value;
 
-use crate::running_agent::ProtocolOutput;
+use crate::agent_protocol::ProtocolOutput;
 
 /// The most requests that are open at once, and the most parts of one.
 const SURVEYS_MAX: usize = 20;

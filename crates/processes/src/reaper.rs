@@ -36,9 +36,9 @@ const STAT_BYTES_MAX: usize = 2_048;
 
 /// The most looks at a process in the midst of an exec. It takes far less than this many pauses, even on a busy
 /// machine.
-const EXEC_LOOKS_MAX: u32 = 100;
+pub(crate) const EXEC_LOOKS_MAX: u32 = 100;
 /// The pause between two such looks.
-const EXEC_PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const EXEC_PAUSE: Duration = Duration::from_millis(1);
 
 /// The mark on the processes of one tree.
 #[derive(Debug, Clone)]
@@ -90,6 +90,11 @@ fn environment_of(pid: i32) -> Vec<u8> {
         }
     }
     Vec::new()
+}
+
+/// True if a process is in the midst of an exec: for a moment the kernel shows neither its environment nor its arguments.
+pub(crate) fn is_in_exec(pid: i32) -> bool {
+    ProcStat::read(pid).is_some_and(|stat| stat.is_in_exec())
 }
 
 /// The number of processes that carry a tree's mark. For tests and `doctor`.

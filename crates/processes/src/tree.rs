@@ -19,10 +19,11 @@ use tokio::time::MissedTickBehavior;
 
 use crate::error::ProcessError;
 use crate::passing::Parcel;
+use crate::process_list::ProcessList;
 use crate::spare::{Refill, SpareSupervisor, SupervisorProcess};
 use crate::supervisor::frame::{
-    Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, RefusalKind,
-    Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
+    Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, Listed, NotAFrame, PIECE_BYTES_MAX,
+    RefusalKind, Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
 };
 use crate::wall::{Separation, SessionWall};
 
@@ -131,6 +132,8 @@ pub enum TreeEvent {
     Exited(TreeExit),
     /// The processes that the tree has now.
     Counted(ProcessCount),
+    /// The processes that the tree has now beside the agent's own.
+    Listed(ProcessList),
     /// The supervisor is gone without a word. What became of the tree is unknown until somebody ends it (`end_tree`).
     Lost,
 }
@@ -272,6 +275,10 @@ impl ProcessTree {
                     let Counted { processes, newest } = counted;
                     return TreeEvent::Counted(ProcessCount { processes, newest });
                 }
+                Some((FrameKind::Listed, body)) => {
+                    let Ok(listed) = serde_json::from_slice::<Listed>(&body) else { return TreeEvent::Lost };
+                    return TreeEvent::Listed(ProcessList::from(listed));
+                }
                 Some(_) => {}
                 None => return TreeEvent::Lost,
             }
@@ -299,9 +306,14 @@ impl ProcessTree {
         self.order(FrameKind::CloseInput);
     }
 
-    /// Asks how many processes there are; `Counted` answers.
+    /// Asks how many processes there are; `Counted` answers. Those of the first time are the agent's own.
     pub fn count(&self) {
         self.order(FrameKind::Count);
+    }
+
+    /// Asks which processes there are beside the agent's own; `Listed` answers.
+    pub fn list(&self) {
+        self.order(FrameKind::List);
     }
 
     /// Asks the agent to stop.

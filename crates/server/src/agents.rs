@@ -114,7 +114,7 @@ fn agent_form(view: AgentView) -> Agent {
         engine::SignIn::Here { by } => SignIn::Here { by },
         engine::SignIn::Missing { how } => SignIn::Missing { how },
     };
-    let Setup { kind, program, home, bypasses, is_kept, secrets, tried } = view.setup;
+    let Setup { kind, program, home, bypasses, is_kept, keeps_background, secrets, tried } = view.setup;
     let tried = tried.map(|tried| tried_form(tried, version.as_deref().unwrap_or_default()));
     Agent {
         name: view.name,
@@ -129,6 +129,7 @@ fn agent_form(view: AgentView) -> Agent {
         home,
         bypasses,
         kept: is_kept,
+        keeps_background,
         secrets,
         abilities: abilities_form(view.abilities),
         models: choices(view.lists.models),

@@ -23,6 +23,7 @@ const SERVER_ROOMS: &[&str] = &[
 const OPENERS: &[(&str, &str)] = &[
     ("crates/api/src/tls.rs", "the certificates that a person names to the client"),
     ("crates/drivers/src/acp/mod.rs", "looks if a sign-in is there"),
+    ("crates/drivers/src/background.rs", "its notes, beside the locks"),
     ("crates/drivers/src/claude/mod.rs", "looks if a sign-in is there"),
     ("crates/drivers/src/claude/recordings.rs", "stories of tests"),
     ("crates/drivers/src/codex/mod.rs", "looks if a sign-in is there"),

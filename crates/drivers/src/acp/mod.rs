@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName,
-    TriedVersions, Trouble,
+    Abilities, Agent, AgentEvent, Background, EndedLeftovers, Launch, Presence, Reply, Running,
+    SessionNotices, Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 
@@ -24,6 +24,7 @@ pub use quirks::{
     UsageFigures, WordRule,
 };
 
+use crate::background::BackgroundPolicy;
 use crate::program::{AgentProgram, ProgramConfig};
 use protocol::{AcpProtocol, ProcessSetting};
 use quirks::Behaviour;
@@ -173,13 +174,14 @@ impl Agent for Acp {
     }
 
     fn setup(&self) -> Setup {
-        let ProgramConfig { program, home, bypasses, kept_max, .. } = &self.program.config;
+        let ProgramConfig { program, home, bypasses, kept_max, background, .. } = &self.program.config;
         Setup {
             kind: "acp",
             program: program.clone(),
             home: home.clone(),
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
+            keeps_background: *background == BackgroundPolicy::Kept,
             secrets: self.behaviour.secrets.clone(),
             tried: self.tried(),
         }
@@ -201,8 +203,16 @@ impl Agent for Acp {
         self.program.expect(session);
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         Box::pin(self.program.release(TreeName::of(session)))
+    }
+
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        Box::pin(self.program.background(TreeName::of(session)))
+    }
+
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        self.program.tell_notices_to(notices);
     }
 
     fn close(&self) -> Reply<'_, ()> {

@@ -19,9 +19,10 @@ use serde_json::{Value, json};
 use super::quirks::{Behaviour, Confirm, ErrorPhase, Meaning, Resume};
 use super::story::{TurnStory, other};
 use super::wire::{self, RpcError, RpcMessage};
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{blocks, in_base64};
 use crate::line_reader::LINE_BYTES_MAX;
-use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
+use crate::running_agent::gone_if_here;
 
 /// The most questions that are open at once. What is asked beyond them is answered with `cancelled`.
 const QUESTIONS_MAX: usize = 100;

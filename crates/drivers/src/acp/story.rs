@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::choices::{Choices, choices};
 use super::quirks::{Behaviour, Meaning, UsageFigures};
+use crate::agent_protocol::ProtocolOutput;
 use crate::plans::{other_mode, plan_in};
-use crate::running_agent::ProtocolOutput;
 
 /// The longest name of a tool.
 const NAME_BYTES_MAX: usize = 256;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::running_agent::ProtocolOutput;
+use crate::agent_protocol::ProtocolOutput;
 
 /// The version of the protocol we speak.
 pub(super) const VERSION: u64 = 1;

@@ -12,7 +12,7 @@ use agent::{
 use serde_json::Value;
 
 use super::usage;
-use crate::running_agent::ProtocolOutput;
+use crate::agent_protocol::ProtocolOutput;
 
 /// The longest name of a tool.
 const NAME_BYTES_MAX: usize = 256;

@@ -24,12 +24,13 @@ mod usage;
 use std::path::Path;
 
 use agent::{
-    Abilities, Agent, Choice, EndedLeftovers, FilesTaken, Launch, MemoryMove, Presence, Reply, Running,
-    Setup, SignIn, TreeName, TriedVersions, Trouble,
+    Abilities, Agent, Background, Choice, EndedLeftovers, FilesTaken, Launch, MemoryMove, Presence, Reply,
+    Running, SessionNotices, Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::{Native, SessionId};
 use uuid::Uuid;
 
+use crate::background::BackgroundPolicy;
 use crate::program::{AgentProgram, ProgramConfig};
 use crate::running_agent::gone_if_here;
 use protocol::{ClaudeProtocol, Conversation};
@@ -103,7 +104,11 @@ impl Claude {
         let env = self.variables(mode.as_deref());
         let modes = modes(self.program.config.bypasses);
         let tongue_launch = launch.clone();
-        let begin = move || (ClaudeProtocol::new(tongue_launch, place, conversation, modes), None);
+        let keeps = self.program.config.background == BackgroundPolicy::Kept;
+        let begin = move || {
+            let protocol = ClaudeProtocol::new(tongue_launch, place, conversation, modes);
+            (protocol.keeping_commands(keeps), None)
+        };
         self.program.start(launch, args, env, begin).await
     }
 
@@ -162,11 +167,21 @@ impl Agent for Claude {
     }
 
     fn setup(&self) -> Setup {
-        let ProgramConfig { program, home, bypasses, kept_max, .. } = self.program.config.clone();
+        let ProgramConfig { program, home, bypasses, kept_max, background, .. } = self.program.config.clone();
         let secrets = SECRETS.map(str::to_owned).to_vec();
         let [oldest, newest, update] = TRIED;
         let tried = Some(TriedVersions::new(oldest, newest, update));
-        Setup { kind: "claude", program, home, bypasses, is_kept: kept_max > 0, secrets, tried }
+        let keeps_background = background == BackgroundPolicy::Kept;
+        Setup {
+            kind: "claude",
+            program,
+            home,
+            bypasses,
+            is_kept: kept_max > 0,
+            keeps_background,
+            secrets,
+            tried,
+        }
     }
 
     fn sign_in(&self) -> SignIn {
@@ -203,8 +218,16 @@ impl Agent for Claude {
         self.program.expect(session);
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         Box::pin(self.program.release(TreeName::of(session)))
+    }
+
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        Box::pin(self.program.background(TreeName::of(session)))
+    }
+
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        self.program.tell_notices_to(notices);
     }
 
     fn close(&self) -> Reply<'_, ()> {

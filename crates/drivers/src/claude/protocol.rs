@@ -20,9 +20,9 @@ use uuid::Uuid;
 use super::content::{Content, other};
 use super::trouble;
 use super::usage::Costs;
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{blocks, in_base64};
 use crate::plans::{other_mode, plan_in};
-use crate::running_agent::{AgentProtocol, ProtocolOutput};
 use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
 /// Names of our own requests.
@@ -43,6 +43,8 @@ const ANY_MODEL: [&str; 3] = ["default", "best", "opusplan"];
 /// Lines that say only that something goes on. Nothing in them is for people, and some come many times a second.
 const CHATTER: [&str; 5] =
     ["keep_alive", "tool_progress", "tool_use_summary", "prompt_suggestion", "transcript_mirror"];
+/// The kind of a background task that is a command.
+const COMMAND_TASK: &str = "local_bash";
 /// Background tasks that are named in a notice.
 const TASKS_SHOWN: usize = 10;
 /// The same, of type `system`: steps of tasks and hooks whose outcome is told otherwise, and states of its own screen.
@@ -121,13 +123,22 @@ struct Turn {
 /// Why a process that waits would not do the same as a new one.
 #[derive(Default)]
 struct IdleState {
+    /// True if commands that go on in the background are kept with the process.
+    keeps_commands: bool,
     /// Tasks that go on in the background. Each would make it begin a turn of its own.
-    tasks: Vec<String>,
+    tasks: Vec<BackgroundTask>,
     /// The mode it was started in, and whether it has left that.
     mode: Option<String>,
     has_other_mode: bool,
     /// It does something although nobody has said anything.
     is_restless: bool,
+}
+
+/// A task that goes on in the background.
+struct BackgroundTask {
+    name: String,
+    /// True if it is a command, and not a helper: a helper works on, whether or not anybody has said anything.
+    is_command: bool,
 }
 
 impl ClaudeProtocol {
@@ -148,6 +159,12 @@ impl ClaudeProtocol {
             has_answered: true,
             rest: IdleState::default(),
         }
+    }
+
+    /// With commands that go on in the background kept with the process, or not.
+    pub(super) fn keeping_commands(mut self, keeps_commands: bool) -> Self {
+        self.rest.keeps_commands = keeps_commands;
+        self
     }
 
     fn native(&self) -> Native {
@@ -294,7 +311,11 @@ impl ClaudeProtocol {
             }
             "background_tasks_changed" => {
                 let tasks = said["tasks"].as_array().map_or(&[][..], Vec::as_slice);
-                self.rest.tasks = tasks.iter().map(|task| name(&task["description"])).collect();
+                let task = |task: &Value| BackgroundTask {
+                    name: name(&task["description"]),
+                    is_command: task["task_type"] == COMMAND_TASK,
+                };
+                self.rest.tasks = tasks.iter().map(task).collect();
             }
             "api_retry" => notice(retry(said), out),
             "compact_boundary" => {
@@ -495,14 +516,34 @@ impl ClaudeProtocol {
     }
 }
 
+impl IdleState {
+    /// True if nothing in the background keeps the process from being kept.
+    fn may_stay(&self) -> bool {
+        self.tasks.iter().all(|task| self.keeps_commands && task.is_command)
+    }
+}
+
 impl ClaudeProtocol {
+    /// It works on something that nobody has asked it for. Where a command that was kept has ended, it is about to tell the model,
+    /// and is interrupted before that answers: it finds the news in the next turn. One that goes on all the same is not kept.
+    fn heard_idle(&mut self, kind: &str, said: &Value, out: &mut ProtocolOutput) {
+        let begins = said["subtype"] == "init";
+        if begins && self.rest.keeps_commands {
+            request(INTERRUPT, "interrupt", out);
+        } else if self.rest.keeps_commands {
+            self.rest.is_restless |= kind == "assistant";
+        } else {
+            self.rest.is_restless |= begins || matches!(kind, "assistant" | "stream_event");
+        }
+    }
+
     /// Names what it has left running: that is ended with the turn, and with the process.
     fn tell_tasks(&self, out: &mut ProtocolOutput) {
         let IdleState { tasks, .. } = &self.rest;
-        if tasks.is_empty() {
+        if self.rest.may_stay() {
             return;
         }
-        let shown: Vec<&str> = tasks.iter().take(TASKS_SHOWN).map(String::as_str).collect();
+        let shown: Vec<&str> = tasks.iter().take(TASKS_SHOWN).map(|task| task.name.as_str()).collect();
         let more = match tasks.len() - shown.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -536,8 +577,9 @@ impl AgentProtocol for ClaudeProtocol {
         }
         if !self.is_ours() {
             // Some lines come at any time and mean nothing; these mean that it works on something.
-            let works = matches!(kind, "assistant" | "stream_event") || said["subtype"] == "init";
-            self.rest.is_restless |= works && matches!(self.phase, Phase::Waiting);
+            if matches!(self.phase, Phase::Waiting) {
+                self.heard_idle(kind, &said, out);
+            }
             if said["subtype"] == "background_tasks_changed" {
                 self.system(&said, out);
             }
@@ -613,8 +655,8 @@ impl AgentProtocol for ClaudeProtocol {
     }
 
     fn may_be_kept(&self) -> bool {
-        let IdleState { tasks, has_other_mode, is_restless, .. } = &self.rest;
-        matches!(self.phase, Phase::Waiting) && tasks.is_empty() && !has_other_mode && !is_restless
+        let IdleState { has_other_mode, is_restless, .. } = &self.rest;
+        matches!(self.phase, Phase::Waiting) && self.rest.may_stay() && !has_other_mode && !is_restless
     }
 
     fn knock(&mut self, out: &mut ProtocolOutput) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::protocol::{ClaudeProtocol, Conversation};
-use crate::running_agent::{AgentProtocol, ProtocolOutput};
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 
 /// The conversation's id in most recordings.
 const ID: &str = "00000000-0000-4000-8000-000000000003";

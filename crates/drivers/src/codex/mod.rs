@@ -24,11 +24,12 @@ mod trouble;
 use std::path::{Path, PathBuf};
 
 use agent::{
-    Abilities, Account, Agent, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply, Running, Setup,
-    SignIn, TreeName, TriedVersions, Trouble,
+    Abilities, Account, Agent, Background, Choice, EndedLeftovers, Launch, MemoryMove, Presence, Reply,
+    Running, SessionNotices, Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::SessionId;
 
+use crate::background::BackgroundPolicy;
 use crate::program::{AgentProgram, ProgramConfig, settings_in};
 use crate::running_agent::gone_if_here;
 use mode::Mode;
@@ -126,13 +127,14 @@ impl Agent for Codex {
     }
 
     fn setup(&self) -> Setup {
-        let ProgramConfig { program, home, bypasses, kept_max, .. } = &self.program.config;
+        let ProgramConfig { program, home, bypasses, kept_max, background, .. } = &self.program.config;
         Setup {
             kind: "codex",
             program: program.clone(),
             home: home.clone(),
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
+            keeps_background: *background == BackgroundPolicy::Kept,
             secrets: KEYS.map(str::to_owned).to_vec(),
             tried: Some(TriedVersions::new(TRIED[0], TRIED[1], TRIED[2])),
         }
@@ -178,8 +180,16 @@ impl Agent for Codex {
         self.program.expect(session);
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         Box::pin(self.program.release(TreeName::of(session)))
+    }
+
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        Box::pin(self.program.background(TreeName::of(session)))
+    }
+
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        self.program.tell_notices_to(notices);
     }
 
     fn close(&self) -> Reply<'_, ()> {

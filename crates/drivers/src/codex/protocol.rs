@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use super::items::{Items, plan, text_of};
 use super::mode::Mode;
 use super::trouble::{Refusal, SIGN_IN, is_unknown, of_turn, refusal, words_of};
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{as_url, blocks};
-use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
+use crate::running_agent::gone_if_here;
 
 /// Notifications that codex need not send us: it repeats the whole difference of a turn with every change.
 const UNWANTED: [&str; 2] = ["turn/diff/updated", "item/fileChange/patchUpdated"];

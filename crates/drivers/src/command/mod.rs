@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
-    Abilities, Agent, AgentEvent, EndedLeftovers, Launch, MemoryMove, Message, Presence, QuestionAnswer,
-    Reply, Running, Setup, TreeEnd, TreeName, Trouble,
+    Abilities, Agent, AgentEvent, Background, EndedLeftovers, Launch, MemoryMove, Message, Presence,
+    QuestionAnswer, Reply, Running, Setup, TreeEnd, TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use serde::Deserialize;
@@ -407,6 +407,7 @@ impl Agent for CommandAgent {
             // It is not asked, so it does not ask.
             bypasses: true,
             is_kept: false,
+            keeps_background: false,
             secrets: secrets.clone(),
             tried: None,
         }
@@ -420,7 +421,7 @@ impl Agent for CommandAgent {
         Box::pin(self.command.program.end_leftovers(tree))
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         Box::pin(self.command.program.release(TreeName::of(session)))
     }
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::plain::PlainTextReader;
 use super::{JsonForm, MessageChannel, OutputForm};
-use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
+use crate::running_agent::gone_if_here;
 
 pub(super) struct CommandProtocol {
     pub(super) hands: MessageChannel,

@@ -37,12 +37,13 @@ mod turn;
 use std::path::Path;
 
 use agent::{
-    Abilities, Account, Agent, EndedLeftovers, FilesTaken, Launch, MemoryMove, Presence, Reply, Running,
-    Setup, SignIn, TreeName, TriedVersions, Trouble,
+    Abilities, Account, Agent, Background, EndedLeftovers, FilesTaken, Launch, MemoryMove, Presence, Reply,
+    Running, SessionNotices, Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::SessionId;
 use serde_json::json;
 
+use crate::background::BackgroundPolicy;
 use crate::program::{AgentProgram, ProgramConfig};
 use protocol::{OpenCodeProtocol, ProcessSetting};
 
@@ -157,13 +158,14 @@ impl Agent for OpenCode {
     }
 
     fn setup(&self) -> Setup {
-        let ProgramConfig { program, home, bypasses, kept_max, .. } = &self.program.config;
+        let ProgramConfig { program, home, bypasses, kept_max, background, .. } = &self.program.config;
         Setup {
             kind: "opencode",
             program: program.clone(),
             home: home.clone(),
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
+            keeps_background: *background == BackgroundPolicy::Kept,
             secrets: SECRETS.map(str::to_owned).to_vec(),
             tried: Some(TriedVersions::new(TRIED[0], TRIED[1], TRIED[2])),
         }
@@ -195,8 +197,16 @@ impl Agent for OpenCode {
         self.program.expect(session);
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         Box::pin(self.program.release(TreeName::of(session)))
+    }
+
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        Box::pin(self.program.background(TreeName::of(session)))
+    }
+
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        self.program.tell_notices_to(notices);
     }
 
     fn close(&self) -> Reply<'_, ()> {

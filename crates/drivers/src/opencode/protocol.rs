@@ -19,8 +19,9 @@ use serde_json::{Value, json};
 use super::ids::is_id;
 use super::side_channel::{HttpMethod, SideOrder, SideReport};
 use super::turn::{KnownFacts, NAME_BYTES_MAX, Turn, TurnOutcome, by_words, complaint, text};
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{as_url, blocks};
-use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
+use crate::running_agent::gone_if_here;
 use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
 /// The words that the process prints before its server's address.

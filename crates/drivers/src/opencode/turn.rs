@@ -12,7 +12,7 @@ use agent::{
 };
 use serde_json::Value;
 
-use crate::running_agent::ProtocolOutput;
+use crate::agent_protocol::ProtocolOutput;
 
 /// The longest name, key or path in an event.
 pub(super) const NAME_BYTES_MAX: usize = 256;

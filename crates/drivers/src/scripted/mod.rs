@@ -8,11 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Abilities, Agent, EndedLeftovers, Launch, Presence, Reply, Running, Setup, TreeName, Trouble};
+use agent::{
+    Abilities, Agent, Background, EndedLeftovers, Launch, Presence, Reply, Running, SessionNotices, Setup,
+    TreeName, Trouble,
+};
 use kernel::SessionId;
 use processes::wall::Wall;
 use processes::{SILENCE_MS_MAX, SpareSupervisor};
 
+use crate::background::BackgroundPolicy;
 use crate::program::{AgentProgram, ProgramConfig, TurnLimits};
 pub use process::scripted_agent;
 use protocol::ScriptedProtocol;
@@ -60,6 +64,8 @@ pub struct ScriptedConfig {
     pub kept_max: usize,
     /// The longest that a process is kept.
     pub idle_max: Duration,
+    /// The fate of what a turn leaves running.
+    pub background: BackgroundPolicy,
     /// The wall around it.
     pub wall: Arc<Wall>,
     /// The spare that becomes its supervisor, if one waits.
@@ -89,6 +95,7 @@ impl ScriptedConfig {
             limits,
             kept_max: 0,
             idle_max: Duration::from_secs(5 * 60),
+            background: BackgroundPolicy::Ended,
             wall: Arc::default(),
             spare: None,
         }
@@ -108,11 +115,20 @@ impl Scripted {
     pub fn new(config: ScriptedConfig) -> Self {
         let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let ScriptedConfig { exe, home, locks, log, switches, kept_max, idle_max, wall, .. } = config;
-        let ScriptedConfig { silence_ms_max, group, limits, spare, .. } = config;
+        let ScriptedConfig { silence_ms_max, group, limits, background, spare, .. } = config;
         let (exe, home) = (here(exe), words(&here(home)));
         let program = ProgramConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
-        let program =
-            ProgramConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, spare, ..program };
+        let program = ProgramConfig {
+            silence_ms_max,
+            group,
+            limits,
+            kept_max,
+            idle_max,
+            background,
+            wall,
+            spare,
+            ..program
+        };
         Self { program: AgentProgram::new(program), home, log: log.map(here), switches }
     }
 
@@ -168,7 +184,8 @@ impl Agent for Scripted {
     fn setup(&self) -> Setup {
         let is_kept = self.program.config.kept_max > 0;
         let (program, home) = (words(&self.program.config.exe), self.home.clone());
-        Setup { kind: "scripted", program, home, is_kept, ..Setup::default() }
+        let keeps_background = self.program.config.background == BackgroundPolicy::Kept;
+        Setup { kind: "scripted", program, home, is_kept, keeps_background, ..Setup::default() }
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
@@ -187,8 +204,16 @@ impl Agent for Scripted {
         self.program.expect(session);
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         Box::pin(self.program.release(TreeName::of(session)))
+    }
+
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        Box::pin(self.program.background(TreeName::of(session)))
+    }
+
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        self.program.tell_notices_to(notices);
     }
 
     fn close(&self) -> Reply<'_, ()> {

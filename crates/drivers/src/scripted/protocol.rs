@@ -15,8 +15,8 @@ use base64::Engine;
 use kernel::{Failure, Fence, Native};
 use serde::{Deserialize, Serialize};
 
+use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::in_base64;
-use crate::running_agent::{AgentProtocol, ProtocolOutput};
 
 /// The longest key, name or the like in an event.
 const NAME_BYTES_MAX: usize = 256;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Launch, Message, Presence, QuestionAnswer, Running, SignIn, Trouble};
-use homing_drivers::ProgramConfig;
 use homing_drivers::claude::Claude;
+use homing_drivers::{BackgroundPolicy, ProgramConfig};
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use rustix::process::Signal;
@@ -436,6 +436,64 @@ async fn what_a_tool_leaves_running_does_not_outlive_the_turn() {
     assert!(scene.turn(Some(&native), "RECALL").await.text().starts_with("RECALL: maple"));
     within(scene.claude.close()).await;
     assert_eq!(scene.left(), 0);
+}
+
+/// A command in the background goes on; when one ends, claude would begin a turn by itself, and is kept from it.
+#[tokio::test]
+async fn a_command_in_the_background_goes_on_where_that_is_kept() {
+    let scene = Scene::with(|config| (config.bypasses, config.background) = (true, BackgroundPolicy::Kept));
+    let started = |command: &str| {
+        let arguments = serde_json::json!({"command": command, "run_in_background": true});
+        format!("TOOL:raw:Bash:{arguments}")
+    };
+    let lasting = "while :; do echo tick >> ticks; sleep 0.21937; done";
+    let first = scene.turn(None, &started(lasting)).await;
+    let (native, pid) = (first.native(), scene.pid().expect("it is kept"));
+    let goes_on = |event: &AgentEvent| matches!(event, AgentEvent::Notice { text } if text.starts_with("goes on in the background: "));
+    assert!(first.has(goes_on), "{:#?}", first.events);
+    assert!(!scene.claude.background(scene.session).await.is_empty());
+
+    let second = scene.turn(Some(&native), &started("sleep 2.61937")).await;
+    assert_eq!((second.native(), scene.pid()), (native.clone(), Some(pid)));
+    let asked = scene.model().asked().len();
+    within(async {
+        while count_commands("sleep 2.61937") > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    // It has something to say about that, and is interrupted; the process and the other command stay. What is said to it in the
+    // midst of that it takes into a turn of its own, so this waits until it has asked the model, if it comes so far.
+    let asks = async {
+        while scene.model().asked().len() == asked {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(5), asks).await;
+    within(async {
+        while scene.claude.background(scene.session).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let third = scene.turn(Some(&native), "TOOL:bash:head -1 ticks").await;
+    assert_eq!((third.native(), scene.pid()), (native.clone(), Some(pid)), "{:#?}", third.events);
+    assert!(third.text().contains("TOOL SAID: tick"), "{:#?}", third.events);
+    // At most one request for the turn of its own, which was cut, and two for ours.
+    assert!(scene.model().asked().len() <= asked + 3, "{:#?}", scene.model().asked());
+    let ticks = || std::fs::read_to_string(scene.stage.directory().join("ticks")).unwrap_or_default().len();
+    let before = ticks();
+    within(async {
+        while ticks() == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+
+    let ended = scene.claude.release(scene.session).await;
+    assert!(ended.words().contains("echo tick"), "{}", ended.words());
+    assert_eq!((scene.left(), count_commands("0.21937")), (0, 0));
+    within(scene.claude.close()).await;
 }
 
 #[tokio::test]

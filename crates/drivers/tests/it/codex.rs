@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent::{About, Account, Agent, AgentEvent, Launch, Message, QuestionAnswer, Running, Trouble, Usage};
-use homing_drivers::ProgramConfig;
 use homing_drivers::codex::Codex;
+use homing_drivers::{BackgroundPolicy, ProgramConfig};
 use kernel::{Failure, MessageId, Native, PersonId, SessionId};
 use processes::count_marked;
 use testkit::{AgentFixture, RealAgent};
 
-use crate::bench::{fence, ground, lines_heard, overheard};
+use crate::bench::{count_commands, fence, ground, lines_heard, overheard};
 use crate::real::program_config;
 
 /// The longest that one turn may take here. Codex needs a tenth of a second.
@@ -469,6 +469,38 @@ async fn nobody_acts_without_asking_unless_that_is_allowed() {
     assert!(outside.exists(), "{:#?}", told.events);
     assert_eq!(told.about().mode, "full-access");
     assert!(!told.events.iter().any(|event| matches!(event, AgentEvent::Asked { .. })));
+}
+
+/// A running session of codex's own tool goes on, and takes input in the next turn.
+#[tokio::test]
+async fn a_running_session_goes_on_where_that_is_kept() {
+    let bench =
+        Bench::with(|config| ProgramConfig { bypasses: true, background: BackgroundPolicy::Kept, ..config });
+    let full =
+        |native: Option<&Native>| Launch { mode: Some("full-access".to_owned()), ..bench.launch(native) };
+    let command = "read word; echo heard $word; sleep 4311.5";
+    let arguments = serde_json::json!({"cmd": command, "yield_time_ms": 300, "tty": true});
+    let first = bench.turn_of(full(None), &format!("TOOL:raw:exec_command:{arguments}")).await;
+    let goes_on = |event: &AgentEvent| matches!(event, AgentEvent::Notice { text } if text.starts_with("goes on in the background: "));
+    assert!(first.events.iter().any(goes_on), "{:#?}", first.events);
+    assert!(!bench.codex.background(bench.session).await.is_empty());
+
+    // The model is told the session's number in what the tool said.
+    let said = bench.stage.model.turns().last().expect("it was asked").body.to_string();
+    let number = said
+        .split("session ID ")
+        .nth(1)
+        .and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<u64>().ok());
+    let number = number.unwrap_or_else(|| panic!("no session in {said}"));
+    let input = serde_json::json!({"session_id": number, "chars": "owl\n", "yield_time_ms": 500});
+    let second = bench.turn_of(full(first.native.as_ref()), &format!("TOOL:raw:write_stdin:{input}")).await;
+    // What the tool printed goes to the model; the terminal's echo comes before it.
+    let told = bench.stage.model.turns().last().expect("it was asked").body.to_string();
+    assert!(told.contains("heard owl"), "{:#?}", second.events);
+    assert!(count_commands("sleep 4311.5") > 0, "it goes on");
+
+    assert!(!bench.codex.release(bench.session).await.is_empty());
+    assert_eq!((bench.left(), count_commands("sleep 4311.5")), (0, 0));
 }
 
 /// The settings of somebody who talks to codex's own model server.

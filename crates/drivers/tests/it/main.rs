@@ -1,6 +1,7 @@
 //! The far side with real processes: every driver's stories, and that nothing is ever left behind.
 
 mod acp;
+mod background;
 mod bench;
 mod claude;
 mod codex;

@@ -1,8 +1,8 @@
 //! An agent that says what a test wrote down, in each of its turns, and notes what was done with it.
 
 use agent::{
-    Abilities, About, Agent, AgentEvent, Attachment, Choice, EndedLeftovers, Launch, Message, Presence,
-    QuestionAnswer, Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble,
+    Abilities, About, Agent, AgentEvent, Attachment, Background, Choice, EndedLeftovers, Launch, Message,
+    Presence, QuestionAnswer, Reply, Running, Setup, Steered, TreeEnd, TreeName, Trouble,
 };
 use kernel::{Native, SessionId};
 use std::collections::VecDeque;
@@ -93,9 +93,9 @@ impl Agent for Puppet {
         self.notes.expected.lock().unwrap().push((session, started));
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         self.notes.released.lock().unwrap().push(session);
-        Box::pin(ready(()))
+        Box::pin(ready(Background::default()))
     }
 
     fn close(&self) -> Reply<'_, ()> {

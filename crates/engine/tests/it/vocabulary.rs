@@ -63,6 +63,7 @@ pub(crate) fn speaking(events: Vec<AgentEvent>) -> Puppet {
         home: "/home/puppet".to_owned(),
         bypasses: true,
         is_kept: true,
+        keeps_background: false,
         secrets: vec!["PUPPET_KEY".to_owned()],
         tried: None,
     };

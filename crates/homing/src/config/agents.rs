@@ -51,6 +51,8 @@ pub(crate) struct AgentTable {
     pub(crate) sign_in: SignInTable,
     /// The fate of waiting messages after a failed turn of it.
     pub(crate) after_failure: AfterItsFailure,
+    /// The fate of what a turn of it leaves running.
+    pub(crate) background: BackgroundWord,
     /// Scripts in worktrees.
     pub(crate) worktree: WorktreeTable,
     /// Processes that are kept between turns.
@@ -92,6 +94,26 @@ pub(crate) enum AfterItsFailure {
     Policy,
     Hold,
     GoOn,
+}
+
+/// The fate of what a turn leaves running.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BackgroundWord {
+    /// It is ended with the turn.
+    #[default]
+    Ended,
+    /// It stays for as long as the agent's process is kept.
+    Kept,
+}
+
+impl From<BackgroundWord> for drivers::BackgroundPolicy {
+    fn from(word: BackgroundWord) -> Self {
+        match word {
+            BackgroundWord::Ended => Self::Ended,
+            BackgroundWord::Kept => Self::Kept,
+        }
+    }
 }
 
 /// The driver that talks to an agent.

@@ -333,6 +333,16 @@ impl Config {
             if agent.command.is_some() && agent.kind != Some(agents::Kind::Command) {
                 return wrong("command", "only agents of kind \"command\" have this");
             }
+            let keeps_background = agent.background == agents::BackgroundWord::Kept;
+            if keeps_background && agent.kind == Some(agents::Kind::Command) {
+                return wrong(
+                    "background",
+                    "the process of a \"command\" is one turn's, so nothing of it is kept",
+                );
+            }
+            if keeps_background && agent.keep.kept_max == 0 {
+                return wrong("background", "it is kept with the agent's process: `keep.kept_max` is 0");
+            }
             if agent.limits.turn_max.0 == 0 || agent.limits.start_max.0 == 0 || agent.limits.output_max.0 == 0
             {
                 return wrong(
@@ -682,6 +692,9 @@ mod tests {
             ("limits.memory_max = \"2 MB\"", "MiB"),
             ("programm = \"x\"", "programm"),
             ("keep.kept_max = -1", "-1"),
+            ("background = \"sometimes\"", "sometimes"),
+            ("background = \"kept\"\nkeep.kept_max = 0", "kept with the agent's process"),
+            ("background = \"kept\"\nkind = \"command\"", "one turn's"),
             ("quirks = \"nobody\"", "nobody"),
             ("quirks.base = \"nobody\"", "nobody"),
             ("quirks.resum = \"load\"", "resum"),

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::{
-    Abilities, Agent, Choice, EndedLeftovers, Launch, Presence, Reply, Running, Setup, SignIn, TreeName,
-    Trouble,
+    Abilities, Agent, Background, Choice, EndedLeftovers, Launch, Presence, Reply, Running, SessionNotices,
+    Setup, SignIn, TreeName, Trouble,
 };
 use drivers::ProgramConfig;
 use kernel::SessionId;
@@ -207,8 +207,16 @@ impl Agent for ConfiguredAgent {
         self.driver.expect(session);
     }
 
-    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+    fn release(&self, session: SessionId) -> Reply<'_, Background> {
         self.driver.release(session)
+    }
+
+    fn background(&self, session: SessionId) -> Reply<'_, Background> {
+        self.driver.background(session)
+    }
+
+    fn tell_notices_to(&self, notices: SessionNotices) {
+        self.driver.tell_notices_to(notices);
     }
 
     fn close(&self) -> Reply<'_, ()> {

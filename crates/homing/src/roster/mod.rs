@@ -20,7 +20,7 @@ use drivers::claude::Claude;
 use drivers::codex::Codex;
 use drivers::command::{CommandAgent, CommandConfig};
 use drivers::opencode::OpenCode;
-use drivers::{ProgramConfig, Scripted, ScriptedConfig, TurnLimits};
+use drivers::{BackgroundPolicy, ProgramConfig, Scripted, ScriptedConfig, TurnLimits};
 use processes::SpareSupervisor;
 use processes::wall::{Unmapped, Wall};
 use tokio::task::JoinSet;
@@ -201,8 +201,11 @@ fn make(
         }
         Kind::Scripted => {
             let scripted = scripted_config(name, data, wall)?;
-            let (limits, spare) = (config.limits, config.spare.clone());
-            Arc::new(Scripted::new(ScriptedConfig { limits, spare, ..scripted }))
+            let ProgramConfig { limits, spare, idle_max, background, .. } = config.clone();
+            // It has a process for each turn, unless it is to leave something running.
+            let kept_max = if background == BackgroundPolicy::Kept { config.kept_max } else { 0 };
+            let kept = ScriptedConfig { kept_max, idle_max, background, ..scripted };
+            Arc::new(Scripted::new(ScriptedConfig { limits, spare, ..kept }))
         }
     };
     Ok(ConfiguredAgent::new(name, table, &config, driver).with_scripts(scripts(table, &config)))
@@ -235,6 +238,7 @@ fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<Program
         bypasses: table.bypass,
         kept_max: table.keep.kept_max,
         idle_max: Duration::from_millis(table.keep.idle_max.0),
+        background: table.background.into(),
         limits: TurnLimits {
             start_max: Duration::from_millis(limits.start_max.0),
             turn_max: Duration::from_millis(limits.turn_max.0),

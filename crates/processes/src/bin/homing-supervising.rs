@@ -82,7 +82,7 @@ async fn spare() -> ExitCode {
                     print!("{}", String::from_utf8_lossy(&bytes))
                 }
                 TreeEvent::Exited(_) | TreeEvent::Lost => break,
-                TreeEvent::Counted(_) => {}
+                TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
             }
         }
         println!("over");

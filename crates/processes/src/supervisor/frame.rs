@@ -25,16 +25,18 @@ pub(crate) enum FrameKind {
     Interrupt,
     Kill,
     Count,
+    List,
     Started,
     Refused,
     Output,
     Errors,
     Exited,
     Counted,
+    Listed,
 }
 
 impl FrameKind {
-    const ALL: [(u8, Self); 14] = [
+    const ALL: [(u8, Self); 16] = [
         (b'P', Self::Prepare),
         (b'S', Self::Start),
         (b'I', Self::Input),
@@ -49,6 +51,8 @@ impl FrameKind {
         (b'x', Self::Exited),
         (b'N', Self::Count),
         (b'n', Self::Counted),
+        (b'L', Self::List),
+        (b'l', Self::Listed),
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {
@@ -146,6 +150,27 @@ pub(crate) struct Exited {
 pub(crate) struct Counted {
     pub(crate) processes: u32,
     pub(crate) newest: u64,
+}
+
+/// The processes of the tree that are not the agent's own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    /// All of them.
+    pub(crate) processes: u32,
+    /// The start of the newest of them, in the kernel's ticks.
+    pub(crate) newest: u64,
+    /// The oldest of them, at most `LISTED_MAX`.
+    pub(crate) oldest: Vec<ListedLine>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ListedLine {
+    pub(crate) pid: i32,
+    /// Its start, in the kernel's ticks.
+    pub(crate) started: u64,
+    pub(crate) age_ms: u64,
+    pub(crate) command: String,
 }
 
 /// Somebody on the other side is not who we think.

@@ -3,6 +3,7 @@
 //! The daemon's line is always read, so that a kill is never stuck behind words the agent does not take. The agent is
 //! read only while the daemon reads, so a flood waits in the agent and not in our memory.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ use super::spawn::Spawned;
 use super::timespec;
 use super::watch::LimitWatch;
 use crate::lock::TreeLock;
-use crate::reaper::ProcessReaper;
+use crate::process_list;
+use crate::reaper::{Process, ProcessReaper};
 
 /// Bytes for the daemon that it has not taken. Above this we no longer read the agent.
 const OUTGOING_BYTES_MAX: usize = 128 * 1024;
@@ -60,6 +62,10 @@ pub(super) struct Relay {
     input_closes: bool,
     /// The daemon wants to know how many processes there are.
     wants_count: bool,
+    /// The daemon wants to know which processes there are beside the agent's own.
+    wants_list: bool,
+    /// The agent's own processes: those that were there when they were first counted.
+    own: BTreeSet<Process>,
     /// Our child: the agent, or the first process of its namespace, which hands signals on to it.
     child: (OwnedFd, i32),
     /// The line on which the first process says how the agent ended.
@@ -93,6 +99,8 @@ impl Relay {
             input,
             input_closes,
             wants_count: false,
+            wants_list: false,
+            own: BTreeSet::new(),
             child,
             end_line,
             end: None,
@@ -124,12 +132,7 @@ impl Relay {
                 Err(_) => return EndReason::Alone,
             }
             // Before the agent gets the words that came behind the question: what it starts for them is not meant.
-            if std::mem::take(&mut self.wants_count) {
-                let family = reaper.family();
-                let processes = u32::try_from(reaper.own(&family)).unwrap_or(u32::MAX);
-                let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
-                self.tell(FrameKind::Counted, &Counted { processes, newest });
-            }
+            self.answer_counts(reaper);
             if self.carry().is_err() {
                 return EndReason::Alone;
             }
@@ -141,6 +144,23 @@ impl Relay {
             if let Some(limit) = watch.look(reaper, lock) {
                 return EndReason::Over(limit);
             }
+        }
+    }
+
+    /// Counts and lists, as far as the daemon has asked for it.
+    fn answer_counts(&mut self, reaper: &ProcessReaper) {
+        if std::mem::take(&mut self.wants_count) {
+            let family = reaper.family();
+            let processes = u32::try_from(reaper.own(&family)).unwrap_or(u32::MAX);
+            let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
+            self.tell(FrameKind::Counted, &Counted { processes, newest });
+            if self.own.is_empty() {
+                self.own = family;
+            }
+        }
+        if std::mem::take(&mut self.wants_list) {
+            let listed = process_list::list(reaper.family().difference(&self.own).copied().collect());
+            self.tell(FrameKind::Listed, &listed);
         }
     }
 
@@ -240,6 +260,7 @@ impl Relay {
                     let _ = rustix::process::pidfd_send_signal(&self.child.0, Signal::INT);
                 }
                 FrameKind::Count => self.wants_count = true,
+                FrameKind::List => self.wants_list = true,
                 FrameKind::Kill => return Ok(Some(EndReason::Told)),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }

@@ -216,7 +216,7 @@ async fn made_late(proving: &ProofRequest, whose: &str) -> Result<ProbeResult, P
         while !said.contains(&b'\n') {
             match tree.next().await {
                 TreeEvent::Output(bytes) => said.extend(bytes),
-                TreeEvent::Errors(_) | TreeEvent::Counted(_) => {}
+                TreeEvent::Errors(_) | TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
                 TreeEvent::Exited(_) | TreeEvent::Lost => {
                     return Err(ProcessError::failed("the probe ended"));
                 }
@@ -296,7 +296,7 @@ async fn hear(proving: &ProofRequest, mut tree: ProcessTree) -> Result<Vec<Probe
             match tree.next().await {
                 TreeEvent::Output(bytes) => said.0.extend(bytes),
                 TreeEvent::Errors(bytes) => said.1.extend(bytes),
-                TreeEvent::Counted(_) => {}
+                TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
                 TreeEvent::Exited(exit) => return Ok(exit),
                 TreeEvent::Lost => return Err(ProcessError::failed("the probe's supervisor is gone")),
             }

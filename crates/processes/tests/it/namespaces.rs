@@ -42,7 +42,7 @@ async fn said(tree: &mut ProcessTree, until: &str) -> (String, Option<TreeExit>)
             TreeEvent::Output(bytes) | TreeEvent::Errors(bytes) => said.extend(bytes),
             TreeEvent::Exited(exit) => return (String::from_utf8(said).unwrap(), Some(exit)),
             TreeEvent::Lost => panic!("lost"),
-            TreeEvent::Counted(_) => {}
+            TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
         }
         let so_far = String::from_utf8_lossy(&said).into_owned();
         if !until.is_empty() && so_far.contains(until) {

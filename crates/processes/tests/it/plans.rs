@@ -25,7 +25,7 @@ async fn end_of(tree: &mut ProcessTree) -> (String, TreeExit) {
             TreeEvent::Output(bytes) => printed.extend(bytes),
             TreeEvent::Exited(exit) => return (String::from_utf8(printed).unwrap(), exit),
             TreeEvent::Lost => panic!("lost"),
-            TreeEvent::Errors(_) | TreeEvent::Counted(_) => {}
+            TreeEvent::Errors(_) | TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
         }
     }
 }

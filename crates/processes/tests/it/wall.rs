@@ -299,7 +299,7 @@ async fn shell(wall: &Wall, place: &Path, session: SessionId, script: &str) -> O
     loop {
         match tree.next().await {
             TreeEvent::Output(bytes) | TreeEvent::Errors(bytes) => said.extend(bytes),
-            TreeEvent::Counted(_) => {}
+            TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
             TreeEvent::Exited(_) => return Some(String::from_utf8(said).unwrap()),
             TreeEvent::Lost => return None,
         }

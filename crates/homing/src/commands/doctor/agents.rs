@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::{Finding, ScratchDir};
 use crate::config::Config;
-use crate::config::agents::{Enabled, Home, Kind};
+use crate::config::agents::{BackgroundWord, Enabled, Home, Kind};
 use crate::roster::{ConfiguredAgent, Roster};
 
 /// The message of a turn; short, because it may cost money.
@@ -188,7 +188,7 @@ fn bounds(agent: &ConfiguredAgent) -> String {
         _ => format!("{count}{unit}"),
     };
     format!(
-        "at most {} s to start, {} s a turn, {} without a sign of life, {} MiB printed, memory {}, processes {}; {} kept for {} s",
+        "at most {} s to start, {} s a turn, {} without a sign of life, {} MiB printed, memory {}, processes {}; {} kept for {} s, what turns leave running is {}",
         limits.start_max.0 / 1_000,
         limits.turn_max.0 / 1_000,
         count(limits.silence_max.0 / 1_000, " s"),
@@ -197,6 +197,10 @@ fn bounds(agent: &ConfiguredAgent) -> String {
         count(u64::from(limits.processes_max), ""),
         keep.kept_max,
         keep.idle_max.0 / 1_000,
+        match table.background {
+            BackgroundWord::Ended => "ended",
+            BackgroundWord::Kept => "kept with them",
+        },
     )
 }
 

@@ -230,7 +230,7 @@ impl Line {
                 self.heard.len() <= ANSWER_BYTES_MAX
             }
             // Git's own words, and what a repository made it say: nobody's to read.
-            TreeEvent::Errors(_) | TreeEvent::Counted(_) => true,
+            TreeEvent::Errors(_) | TreeEvent::Counted(_) | TreeEvent::Listed(_) => true,
             TreeEvent::Exited(exit) => {
                 self.exit = Some(exit);
                 false

@@ -88,8 +88,8 @@ pub use scope::{
 };
 pub use secret::Secret;
 pub use session::{
-    Doing, IfNew, Made, NewSession, OwnWord, Progress, Session, SessionChange, SessionState, SessionsQuery,
-    TitleBy, Which,
+    Background, BackgroundProcess, Doing, IfNew, Made, NewSession, OwnWord, Progress, Session, SessionChange,
+    SessionState, SessionsQuery, StoppedBackground, TitleBy, Which,
 };
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};

@@ -37,7 +37,7 @@ pub struct IfNew {
 /// Work that goes on for a session between its turns, and how far it is. It is no fact: what comes of it is in the log and in the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
-    /// `enter`, `undo`, `redo`, `remove`, `restore`, `merge` or `apply`.
+    /// `enter`, `undo`, `redo`, `remove`, `restore`, `merge`, `apply` or `stop_background`.
     pub verb: String,
     /// The name of the worktree, or the number of the turn.
     pub subject: String,
@@ -222,6 +222,9 @@ pub struct Session {
     /// The agent's own word about it; only where one session is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_word: Option<OwnWord>,
+    /// The processes that the agent's turns have left running, if any; only where one session is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
     /// The worktree that the directory is in, if it has entered one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<ScopeWorktree>,
@@ -259,6 +262,35 @@ pub struct OwnWord {
     /// The cost of all turns so far, as far as it has said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+}
+
+/// Processes that an agent's turns have left running, as they are now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Background {
+    /// Their number.
+    pub processes: u32,
+    /// The oldest of them, at most 20.
+    pub oldest: Vec<BackgroundProcess>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackgroundProcess {
+    /// Its command line, cut in the middle to 200 bytes, without control characters.
+    pub command: String,
+    /// When it was started.
+    pub since: At,
+}
+
+/// The end of what ran in the background.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoppedBackground {
+    /// The number of processes in the background that were ended; 0 if there were none.
+    pub ended: u32,
+    /// The command lines of the oldest of them, at most 20.
+    pub commands: Vec<String>,
+    /// True: nothing of it is left. What could not be ended is an error, and not this answer.
+    pub gone: bool,
 }
 
 /// The state of a session: an open one takes messages.

@@ -19,6 +19,7 @@ use crate::{
     MergedTree, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles, TreeSeen, TreesError,
     UndoPreview,
 };
+use agent::Background;
 use kernel::{Claim, Errand, GroundPath, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -114,6 +115,8 @@ pub trait Node: Debug + Send + Sync + 'static {
     /// no keeper has said so.
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>>;
 
+    /// The processes in the background of a session with this agent.
+    fn background(&self, session: SessionId, agent: String) -> ClusterReply<'_, Background>;
     /// The files of a directory, at most so many.
     fn files(
         &self,

@@ -283,6 +283,7 @@ impl Engine {
         let term = wiring.store.node().term;
         let engine = Self(Arc::new(Inner::new(wiring)));
         engine.cluster().join(term, Arc::new(LocalNode(engine.downgrade())));
+        engine.listen_to_agents();
         engine.ring_unfinished().await?;
         crate::timer::start(&engine);
         crate::sealer::start(&engine);
@@ -468,7 +469,7 @@ impl Engine {
         self.ports().keep(session);
     }
 
-    fn downgrade(&self) -> WeakEngine {
+    pub(crate) fn downgrade(&self) -> WeakEngine {
         WeakEngine(Arc::downgrade(&self.0))
     }
 }

@@ -7,8 +7,8 @@ use crate::progress::{ProgressTeller, WorkPhase, WorkProgress};
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
 use crate::worktrees::merged_text;
-use crate::{MergedTree, OwnedSession, RemovedTree, Scripts, TreeMove, TreesError};
-use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
+use crate::{MergedTree, OwnedSession, RemovedTree, Scripts, TreeMove, TreesError, background};
+use agent::{Agent, AgentEvent, Background, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
     Attempt, Away, Chore, Errand, ErrandKind, Fence, GroundPath, MergeHow, MessageId, NewWorktree, Origin,
     Return, Scope, Term, Turn, UndoFiles, What,
@@ -47,8 +47,8 @@ pub(crate) enum ErrandOutput {
 /// A chore that was done.
 #[derive(Debug)]
 pub(crate) struct ChoreDone {
-    /// The part that people should see.
-    pub(crate) story: Entry,
+    /// The part that people should see, if there is one.
+    pub(crate) story: Option<Entry>,
     /// The answer to whoever asked for it, if it has one that cannot be looked up.
     pub(crate) told: Option<String>,
 }
@@ -217,7 +217,12 @@ impl ErrandRunner {
     }
 
     async fn run(&self, what: &What, say: &mpsc::Sender<ErrandOutput>) -> Return {
-        self.end_leftovers().await;
+        let before = match what {
+            What::Enter(_) => "before the worktree was entered",
+            What::Undo { .. } => "before the undo",
+            What::Redo { .. } => "before the undo was taken back",
+        };
+        self.end_leftovers(before, say).await;
         let done = match what {
             What::Enter(wanted) => self.enter(wanted, say).await,
             What::Undo { turn, files } => self.undo(*turn, files, say).await,
@@ -299,11 +304,12 @@ impl ErrandRunner {
         ran.map_err(|why| format!("its teardown failed: {why}; `homing log` has what it printed"))
     }
 
-    /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile. What
+    /// Removes a worktree that the session is not in, gives one back, or ends what runs in the background. Nothing else of the session goes on meanwhile. What
     /// was done before, and never said, is found done.
     async fn do_chore(&self, chore: Chore, say: &mpsc::Sender<ErrandOutput>) -> Result<ChoreDone, String> {
         let mut told = None;
         let (name, change, reference) = match chore {
+            Chore::EndBackground => return self.end_background().await,
             Chore::Remove { name, teardown } => {
                 let reference = self.remove(&name, teardown, say).await?;
                 (name, "removed", reference)
@@ -323,8 +329,18 @@ impl ErrandRunner {
                 (name, change, reference)
             }
         };
-        let story = Story::Worktree { name: &name, change, reference: &reference }.entry(Turn(0));
+        let story = Some(Story::Worktree { name: &name, change, reference: &reference }.entry(Turn(0)));
         Ok(ChoreDone { story, told })
+    }
+
+    async fn end_background(&self) -> Result<ChoreDone, String> {
+        let ended = match &self.whom.agent {
+            Some(agent) => background::end(&**agent, self.whom.of.session).await?,
+            None => Background::default(),
+        };
+        let words = background::ended_words(&ended, "as somebody asked");
+        let story = (!ended.is_empty()).then(|| Story::Notice { text: &words }.entry(Turn(0)));
+        Ok(ChoreDone { story, told: Some(background::text(&ended)) })
     }
 
     /// Answers under which reference everything is kept.
@@ -338,7 +354,7 @@ impl ErrandRunner {
         match trees.look(of.clone(), name).await? {
             Some(seen) => {
                 if teardown && !seen.is_missing {
-                    self.end_leftovers().await;
+                    self.end_leftovers("before the teardown script", say).await;
                     self.tear_down(&seen.directory, say).await?;
                 }
             }
@@ -402,10 +418,12 @@ impl ErrandRunner {
     }
 
     /// A process that is kept stands where the session is or was, and a script of an earlier try may still run.
-    async fn end_leftovers(&self) {
-        if let Some(agent) = &self.whom.agent {
-            agent.release(self.whom.of.session).await;
-            crate::turn::end_leftovers(&**agent, &TreeName::of(self.whom.of.session)).await;
+    async fn end_leftovers(&self, when: &str, say: &mpsc::Sender<ErrandOutput>) {
+        let Some(agent) = &self.whom.agent else { return };
+        let ended = agent.release(self.whom.of.session).await;
+        crate::turn::end_leftovers(&**agent, &TreeName::of(self.whom.of.session)).await;
+        if !ended.is_empty() {
+            notice(say, Turn(0), &background::ended_words(&ended, when)).await;
         }
     }
 }

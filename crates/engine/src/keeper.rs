@@ -16,6 +16,7 @@ mod questions;
 mod registry;
 
 use crate::Engine;
+use crate::background;
 use crate::cluster::Happened;
 use crate::errand::ErrandOutput;
 use crate::errors::too_many_words;
@@ -26,7 +27,7 @@ use agent::Agent;
 use call_back::TurnCredential;
 use chores::ChoreSlot;
 use kernel::{
-    Claim, Failure, GroundPath, MessageId, Number, PersonId, Report, Session, SessionId, Slot, Term,
+    Claim, Failure, GroundPath, MessageId, Number, PersonId, Report, Session, SessionId, Slot, Term, Turn,
 };
 use outside::{Outside, OutsideOutput};
 use plan::{ChoreRow, Plan, StepInput};
@@ -51,6 +52,11 @@ const PART_MAX: Duration = Duration::from_secs(5);
 
 /// The longest that a kept process that nobody needs any more may take to go.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
+
+/// The reasons for which what ran in the background was ended.
+const SESSION_ENDED: &str = "with the session";
+const OTHER_SCOPE: &str = "because the session acts elsewhere or otherwise now";
+const OTHER_OWNER: &str = "because the session is somebody else's now";
 
 /// Why a keeper stops before its session rests.
 #[derive(Debug)]
@@ -89,9 +95,9 @@ struct Keeper {
     phase: Phase,
     inbox: InboxRead,
     outside: Outside,
-    /// The agents that may keep a process for this session which it goes on with no more: the one that it had before, and the
-    /// one that it had for its owner before.
-    former_agents: Vec<std::sync::Arc<dyn Agent>>,
+    /// The agents that may keep a process for this session which it goes on with no more, and why: the one that it had in the
+    /// scope before, and the one that it had for its owner before.
+    former_agents: Vec<(std::sync::Arc<dyn Agent>, &'static str)>,
     /// The credential of the attempt whose start was written last, until it is started.
     credential: Option<TurnCredential>,
     /// The directory that was seen not to be under version control.
@@ -248,10 +254,13 @@ impl Keeper {
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.
     async fn drain(&mut self) -> Result<InboxRead, Stop> {
         let confirmations = self.engine.keepers().confirmations(self.session);
-        let mut news = StepInput { confirmations, ..StepInput::default() };
+        let notices = self.engine.keepers().notices(self.session);
+        let stories = notices.iter().map(|text| Story::Notice { text }.entry(Turn(0))).collect();
+        let mut news = StepInput { confirmations, stories, ..StepInput::default() };
         self.read_inbox(&mut news, DRAIN_MAX).await?;
         let next = if news.rows.len() == DRAIN_MAX { InboxRead::Now } else { InboxRead::WhenRung };
         self.advance(news).await?;
+        self.engine.keepers().notices_are_written(self.session, notices.len());
         Ok(next)
     }
 
@@ -448,7 +457,7 @@ impl Keeper {
         if let Some(owner) = plan.owner {
             self.owner = owner;
             // A process that was kept runs as somebody else's user.
-            self.former_agents.extend(self.agent());
+            self.former_agents.extend(self.agent().map(|agent| (agent, OTHER_OWNER)));
         }
         self.follow_scope();
         let stored = plan.facts.into_iter().enumerate();
@@ -473,9 +482,8 @@ impl Keeper {
 
     fn follow_scope(&mut self) {
         let Some(scope) = self.state.scope().filter(|scope| **scope != self.scope).cloned() else { return };
-        if scope.agent != self.scope.agent {
-            self.former_agents.extend(self.agent());
-        }
+        // A process that was kept is in the scope of then, and so is what runs in its background.
+        self.former_agents.extend(self.agent().map(|agent| (agent, OTHER_SCOPE)));
         self.scope = scope;
     }
 
@@ -535,20 +543,24 @@ impl Keeper {
     /// Nothing runs in a session that has ended: a process that was kept for its next turn goes.
     async fn release(&self) {
         if let Some(agent) = self.agent() {
-            self.release_from(&*agent).await;
+            self.release_from(&*agent, SESSION_ENDED).await;
         }
     }
 
-    /// Lets go of what was kept for another agent's or another owner's next turn.
+    /// Lets go of what was kept for another scope's or another owner's next turn.
     async fn release_kept(&mut self) {
-        for agent in std::mem::take(&mut self.former_agents) {
-            self.release_from(&*agent).await;
+        for (agent, why) in std::mem::take(&mut self.former_agents) {
+            self.release_from(&*agent, why).await;
         }
     }
 
-    async fn release_from(&self, agent: &dyn Agent) {
-        if tokio::time::timeout(RELEASE_MAX, agent.release(self.session)).await.is_err() {
-            tracing::warn!(session = %self.session, agent = agent.name(), "a process that is kept does not go");
+    async fn release_from(&self, agent: &dyn Agent, why: &'static str) {
+        match tokio::time::timeout(RELEASE_MAX, agent.release(self.session)).await {
+            Ok(ended) if ended.is_empty() => {}
+            Ok(ended) => self.engine.tell_notice(self.session, background::ended_words(&ended, why)),
+            Err(_) => {
+                tracing::warn!(session = %self.session, agent = agent.name(), "a process that is kept does not go");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `engine` starts a node and gives its handles: `WayIn`, `Views`, `People`, `Worktrees`; `errors` is what each of them refuses.
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
-//! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
+//! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns), `background` (what turns leave running),
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
 //! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the
 //! port for whatever crosses sessions or nodes, `node` what this node does for it. `approvals` is what agents ask. `people` is
@@ -14,6 +14,7 @@
 mod accounts;
 mod approvals;
 mod attached;
+mod background;
 mod changes;
 mod cluster;
 pub mod doors;
@@ -109,5 +110,6 @@ pub use store::{
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{
-    Abilities, Choice, FilesTaken, MemoryMove, Presence, Setup, SignIn, TriedVersions, VersionAge,
+    Abilities, Background, BackgroundProcess, Choice, FilesTaken, MemoryMove, Presence, Setup, SignIn,
+    TriedVersions, VersionAge,
 };

@@ -8,6 +8,7 @@ use crate::{
     Engine, MergedTree, OwnedSession, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles,
     TreeSeen, Trees, TreesError, UndoPreview,
 };
+use agent::Background;
 use kernel::{Errand, GroundPath, MergeHow, Return, SessionId, Turn};
 use std::sync::Arc;
 
@@ -40,6 +41,16 @@ impl Node for LocalNode {
 
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>> {
         Box::pin(async move { self.engine().ok()?.confirm(session, errand, came).await.ok() })
+    }
+
+    fn background(&self, session: SessionId, agent: String) -> ClusterReply<'_, Background> {
+        Box::pin(async move {
+            let agent = self.engine().ok().and_then(|engine| engine.agents_by_name().get(&agent).cloned());
+            match agent {
+                Some(agent) => agent.background(session).await,
+                None => Background::default(),
+            }
+        })
     }
 
     fn files(

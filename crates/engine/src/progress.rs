@@ -113,6 +113,7 @@ impl ProgressTeller {
             Chore::Restore { .. } => "restore",
             Chore::Merge { how: MergeHow::Merge, .. } => "merge",
             Chore::Merge { how: MergeHow::Apply, .. } => "apply",
+            Chore::EndBackground => "stop_background",
         };
         Self::begin(ports, session, verb, chore.name().to_owned())
     }

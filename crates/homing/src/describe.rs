@@ -222,6 +222,20 @@ pub(crate) fn used(usage: &api::Usage) -> String {
     format!("{} {tokens} in{cached}, {} out{cost}{window}", usage.input_tokens, usage.output_tokens)
 }
 
+/// The background, a line for each process that is named.
+pub(crate) fn background(background: &api::Background, now: kernel::Moment) -> Vec<String> {
+    let line = |it: &api::BackgroundProcess| {
+        format!("{} (started {})", tame_name(&it.command), time::ago(it.since, now))
+    };
+    let mut lines: Vec<String> = background.oldest.iter().map(line).collect();
+    match (background.processes as usize).saturating_sub(lines.len()) {
+        0 => {}
+        1 => lines.push("and 1 process more".to_owned()),
+        more => lines.push(format!("and {more} processes more")),
+    }
+    lines
+}
+
 /// The view of a turn's end when it was stopped.
 pub(crate) fn verified(killed: u32, gone: bool) -> String {
     let processes = match killed {

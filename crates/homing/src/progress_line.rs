@@ -148,6 +148,7 @@ fn words(progress: &Progress, elapsed: Duration) -> String {
     };
     let what = match progress.verb.as_str() {
         verb @ ("undo" | "redo") => format!("{verb} of turn {}", progress.subject),
+        "stop_background" => "end of what runs in the background".to_owned(),
         verb => format!("{verb} {}", progress.subject),
     };
     let mut words = format!("{what}: {phase}");

@@ -38,7 +38,8 @@ pub enum Request {
     Undo { session: SessionId, turn: Turn, under: Option<Epoch>, files: UndoFiles },
     /// Take the last undo of a turn back. `under` as for an undo.
     Redo { session: SessionId, turn: Turn, under: Option<Epoch> },
-    /// Remove a worktree, or give one back. Its verdict comes when that is over; an ended session has worktrees, too.
+    /// Remove a worktree, give one back, or end what runs in the background. Its verdict comes when that is over; an ended
+    /// session has worktrees, too.
     Chore { session: SessionId, chore: Chore },
     /// End the session.
     End { session: SessionId },

@@ -321,7 +321,9 @@ impl Session {
                 Err(Refusal::InWorktree)
             }
             // Only one that is not there is given back: a session that is in it can go on then.
-            Chore::Remove { .. } | Chore::Restore { .. } | Chore::Merge { .. } => Ok(()),
+            Chore::Remove { .. } | Chore::Restore { .. } | Chore::Merge { .. } | Chore::EndBackground => {
+                Ok(())
+            }
         }
     }
 

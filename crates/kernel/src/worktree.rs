@@ -27,8 +27,8 @@ pub struct NewWorktree {
     pub branch: Option<String>,
 }
 
-/// Something that is done with a worktree of a session while nothing else of the session goes on. It changes nothing of the
-/// session itself, and ends the same way however often it is begun.
+/// Something that is done outside for a session, mostly with a worktree of it, while nothing else of the session goes on. It changes
+/// nothing of the session itself, and ends the same way however often it is begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chore {
     /// Remove the worktree of this name, after the agent's teardown script or without it.
@@ -37,6 +37,8 @@ pub enum Chore {
     Restore { name: String, reference: String },
     /// Bring the work of the worktree of this name back to where it was made from.
     Merge { name: String, how: MergeHow },
+    /// End what the agent's turns have left running in the background.
+    EndBackground,
 }
 
 /// The way in which the work of a worktree comes back.
@@ -49,10 +51,11 @@ pub enum MergeHow {
 }
 
 impl Chore {
-    /// The worktree that it is about.
+    /// The worktree that it is about; empty if it is about none.
     pub fn name(&self) -> &str {
         match self {
             Self::Remove { name, .. } | Self::Restore { name, .. } | Self::Merge { name, .. } => name,
+            Self::EndBackground => "",
         }
     }
 }

@@ -173,6 +173,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(sessions::list, sessions::make),
     || routes!(sessions::read, sessions::change),
     || routes!(sessions::end),
+    || routes!(sessions::stop_background),
     || routes!(scope::change, scope::keep),
     || routes!(scope::undo, scope::preview_undo),
     || routes!(scope::redo),

@@ -8,7 +8,10 @@ use crate::openapi::{KeyHeader, problems};
 use crate::people::who;
 use crate::problem::{ApiError, ApiResult};
 use crate::wire::{at, end_why, links, origin_form, progress_form, waiting_form};
-use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
+use crate::worktrees::chore_response;
+use api::{
+    Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery, StoppedBackground,
+};
 use axum::extract::State;
 use axum::response::Response;
 use engine::{Doing, SessionFilter, SessionRow, TitleBy, Which, who_changed};
@@ -25,6 +28,8 @@ problems! {
         RightMissing, Changed, DiskFull, Unclear];
     EndProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
+    BackgroundProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, SessionEnded, IdempotencyConflict, Changed, Busy,
+        ScopeChanging, DiskFull, Unclear];
 }
 
 /// Sessions of one page of which it is said why they wait: each is looked at for it.
@@ -167,7 +172,49 @@ pub(crate) async fn read(
     let row = door.engine.views().session(&caller.by, session).await?;
     let own_word = door.engine.views().own_word(&caller.by, session).await?;
     let own_word = Some(own_word).filter(|word| *word != engine::OwnWord::default()).map(own_word_form);
-    Ok(Json(Session { own_word, ..named_form(&door, &caller, row).await? }))
+    let background =
+        background_form(door.engine.views().background(&caller.by, session).await?, door.engine.now());
+    Ok(Json(Session { own_word, background, ..named_form(&door, &caller, row).await? }))
+}
+
+fn background_form(seen: engine::Background, now: kernel::Moment) -> Option<api::Background> {
+    let process = |it: engine::BackgroundProcess| api::BackgroundProcess {
+        command: it.command,
+        since: at(kernel::Moment(now.0.saturating_sub(it.age_ms))),
+    };
+    (!seen.is_empty()).then(|| api::Background {
+        processes: seen.processes,
+        oldest: seen.oldest.into_iter().map(process).collect(),
+    })
+}
+
+/// End what runs in the background
+///
+/// What the agent's turns have left running, where its configuration keeps that. The agent's own process goes with it, and the next turn
+/// goes on with the conversation in a new one. Not while a turn runs: stopping that ends everything. If it takes long, the answer is 202
+/// with the session as it is now; ask again under the same key.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/stop-background", tag = "sessions", operation_id = "stop_background",
+    params(SessionName, KeyHeader),
+    responses(
+        (status = 200, description = "Nothing runs in the background any more.", body = StoppedBackground),
+        (status = 202, description = "It is safe and goes on; the session is as it is now.", body = Session),
+        BackgroundProblems,
+    ),
+)]
+pub(crate) async fn stop_background(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> ApiResult<Response> {
+    let _place = door.take_look(caller.by.person)?;
+    let came = door.engine.way_in().stop_background(&caller.by, session, caller.trace.clone()).await?;
+    chore_response(&door, &caller, session, came, |ended| StoppedBackground {
+        ended: ended.processes,
+        commands: ended.oldest.into_iter().map(|it| it.command).collect(),
+        gone: true,
+    })
+    .await
 }
 
 fn own_word_form(word: engine::OwnWord) -> api::OwnWord {
@@ -267,6 +314,7 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         model: row.scope.model,
         mode: row.scope.mode,
         own_word: None,
+        background: None,
         worktree: row.scope.worktree.map(|worktree| api::ScopeWorktree {
             name: worktree.name,
             home: worktree.home.for_readers().to_owned(),

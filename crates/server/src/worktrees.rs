@@ -104,7 +104,7 @@ pub(crate) async fn remove(
 }
 
 /// The answer to a chore: what came of it, or that it goes on, with the session that says how far it is.
-async fn chore_response<T, Form: serde::Serialize>(
+pub(crate) async fn chore_response<T, Form: serde::Serialize>(
     door: &SharedDoor,
     caller: &Caller,
     session: SessionId,

@@ -22,7 +22,9 @@ impl AuditSubject {
     pub fn request(session: SessionId, request: &Request) -> Self {
         match request.subject() {
             Subject::Session(_) => match request {
-                Request::Chore { chore, .. } => Self::session(session).and(Some(chore.name())),
+                Request::Chore { chore, .. } => {
+                    Self::session(session).and(Some(chore.name()).filter(|name| !name.is_empty()))
+                }
                 _ => Self::session(session),
             },
             subject @ (Subject::Message(_) | Subject::Approval(_)) => {

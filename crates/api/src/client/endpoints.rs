@@ -95,6 +95,16 @@ impl Client {
         self.change(Method::POST, &path, NO_BODY).await.map(ChangeOutcome::of)
     }
 
+    /// Ends what the turns of a session have left running.
+    pub async fn stop_background(
+        &self,
+        key: &ChangeKey,
+        session: &str,
+    ) -> Result<ChoreAnswer<StoppedBackground>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/stop-background");
+        self.chore(key, Method::POST, &path, NO_BODY).await
+    }
+
     /// A page of sessions, the ones with the newest activity first.
     pub async fn sessions(&self, query: &SessionsQuery) -> Result<Page<Session>, ClientError> {
         self.get("/api/v1/sessions", query).await

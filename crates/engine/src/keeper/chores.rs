@@ -1,4 +1,4 @@
-//! Chores: what is done with a session's worktrees while no turn of it runs.
+//! Chores: what is done with a session's worktrees, or with what runs in its background, while no turn of it runs.
 //!
 //! A chore is a row in the inbox like any other request, and its row stays until it is over: then its verdict is written
 //! together with the story of it. The keeper is the only one who starts turns and errands. While a chore goes on it starts
@@ -95,8 +95,8 @@ impl Keeper {
     pub(super) async fn end_chore(&mut self, came: Result<ChoreDone, String>) -> Result<(), Stop> {
         let Outside::Chore(under_way) = &self.outside else { return Ok(()) };
         let (verdict, story) = match came {
-            Ok(ChoreDone { story, told: None }) => (Verdict::Done, Some(story)),
-            Ok(ChoreDone { story, told: Some(what) }) => (Verdict::Told { what }, Some(story)),
+            Ok(ChoreDone { story, told: None }) => (Verdict::Done, story),
+            Ok(ChoreDone { story, told: Some(what) }) => (Verdict::Told { what }, story),
             Err(mut why) => {
                 why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
                 (Verdict::Failed { why }, None)

@@ -21,6 +21,8 @@ const UNFINISHED_PAGE: usize = 256;
 const ROUND_MAX: Duration = Duration::from_millis(200);
 /// The same while few sessions have such messages: whoever follows hears of them before a person would notice.
 const ROUND_QUIET: Duration = Duration::from_millis(25);
+/// Notices of one session that wait to be written. Each is of a process that has ended, and there is one for each session.
+const NOTICES_MAX: usize = 16;
 /// Sessions in a round from which on the next one is a long one.
 const ROUND_BUSY: usize = 8;
 
@@ -39,6 +41,8 @@ struct Kept {
     bells: BTreeMap<SessionId, Arc<Bell>>,
     /// Results of looks for a session: its keeper says whether they count.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
+    /// Notices for a session that its keeper has not written yet. They need not survive a crash: the driver has its own note.
+    notices: BTreeMap<SessionId, Vec<String>>,
     round: Option<CollectionRound>,
 }
 
@@ -106,6 +110,32 @@ impl Keepers {
     /// The lookups for this session.
     pub(super) fn confirmations(&self, session: SessionId) -> Vec<Confirmation> {
         self.kept().confirmations.remove(&session).unwrap_or_default()
+    }
+
+    /// Keeps a notice until the session's keeper has written it.
+    pub(crate) fn add_notice(&self, session: SessionId, text: String) {
+        let mut kept = self.kept();
+        let notices = kept.notices.entry(session).or_default();
+        if notices.len() < NOTICES_MAX {
+            notices.push(text);
+        }
+    }
+
+    /// The notices that wait for this session's keeper.
+    pub(super) fn notices(&self, session: SessionId) -> Vec<String> {
+        self.kept().notices.get(&session).cloned().unwrap_or_default()
+    }
+
+    /// The first so many of them are written.
+    pub(super) fn notices_are_written(&self, session: SessionId, count: usize) {
+        let mut kept = self.kept();
+        let left = kept.notices.get_mut(&session).map(|notices| {
+            notices.drain(..count.min(notices.len()));
+            notices.len()
+        });
+        if left == Some(0) {
+            kept.notices.remove(&session);
+        }
     }
 
     /// The moment at which messages that only queue are taken from the inbox. All sessions have it together, so that what they

@@ -9,7 +9,7 @@ use crate::names::{SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{Screen, TextStyle, tame};
 use crate::target::session_or_here;
-use crate::{describe, time};
+use crate::{describe, system, time};
 
 /// Show a session, or a message with its answer
 #[derive(clap::Args)]
@@ -64,6 +64,9 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
     pairs.extend(own_word.native.map(|native| ("agent's id", native)));
     pairs.extend(own_word.usage.map(|usage| ("used", describe::used(&usage))));
     pairs.extend(session.mode.clone().map(|mode| ("mode", mode)));
+    let background =
+        session.background.iter().flat_map(|background| describe::background(background, system::now()));
+    pairs.extend(background.map(|line| ("background", line)));
     pairs.push(("directory", session.directory.clone()));
     pairs.extend(
         session.worktree.clone().map(|tree| ("worktree", format!("{} (from {})", tree.name, tree.home))),

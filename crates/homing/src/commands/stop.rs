@@ -1,14 +1,15 @@
-//! `homing stop`: stop one turn, and say what was verified.
+//! `homing stop`: stop one turn, or what turns have left running, and say what was verified.
 
 use anyhow::Result;
+use api::client::{ChangeKey, ChoreAnswer};
 use api::{FactsQuery, MessageQuery, Receipt, ReceiptState, Story, What};
 
 use crate::completion::Completes;
 use crate::describe;
-use crate::exit::Exit;
+use crate::exit::{CliError, Exit};
 use crate::names::{SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
-use crate::screen::TextStyle;
+use crate::screen::{TextStyle, tame_name};
 use crate::target::session_or_here;
 
 /// The longest that a stop is waited for; an agent has a few seconds to go by itself.
@@ -19,12 +20,16 @@ const LAST_FACTS: u64 = 20;
 /// Stop one turn
 ///
 /// Names a message, and stops its turn or takes it back if it still waits; or a session, and stops what runs there now.
-/// Without an argument it is the session of this directory. Stopping what is over is fine and changes nothing.
+/// Without an argument it is the session of this directory. Stopping what is over is fine and changes nothing. With --background
+/// it ends what the session's turns have left running, where its agent's configuration keeps that.
 #[derive(clap::Args)]
 pub(crate) struct StopArgs {
     /// A message or a session [default: this directory's session]
     #[arg(add = Completes::OpenSessionsAndMessages)]
     what: Option<String>,
+    /// End what runs in the background of the session, which no turn runs in
+    #[arg(long)]
+    background: bool,
 }
 
 pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
@@ -32,6 +37,17 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
         Some(typed) => session_or_message(typed, remote).await?,
         None => SessionOrMessage::Session(session_or_here(None, remote).await?),
     };
+    if args.background {
+        return match what {
+            SessionOrMessage::Session(session) => stop_background(remote, &session).await,
+            SessionOrMessage::Message(message) => Err(CliError::new(
+                Exit::Usage,
+                format!("{message} is a message; what runs in the background is a session's"),
+            )
+            .hint("homing stop --background SESSION")
+            .into()),
+        };
+    }
     let message = match what {
         SessionOrMessage::Message(message) => message,
         SessionOrMessage::Session(session) => {
@@ -57,6 +73,29 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.say(stopped.words());
     }
     Ok(if stopped.receipt.state.is_final() { Exit::Done } else { Exit::Later })
+}
+
+/// Ends what runs in the background of a session, and says what was verified.
+async fn stop_background(remote: &Remote, session: &str) -> Result<Exit> {
+    let stopped = match remote.client.stop_background(&ChangeKey::new(), session).await.or_cli_error()? {
+        ChoreAnswer::Over(stopped) => stopped,
+        ChoreAnswer::GoesOn(_) => {
+            remote.screen.say(format!("asked; it goes on. `homing show {session}` says what still runs"));
+            return Ok(Exit::Later);
+        }
+    };
+    if remote.screen.json {
+        remote.screen.object(&stopped)?;
+        return Ok(Exit::Done);
+    }
+    for command in &stopped.commands {
+        remote.screen.line(tame_name(command))?;
+    }
+    remote.screen.say(match stopped.ended {
+        0 => format!("nothing runs in the background of {session}"),
+        ended => format!("stopped: {}", describe::verified(ended, stopped.gone)),
+    });
+    Ok(Exit::Done)
 }
 
 /// The message whose turn runs now. From here on it is that one, whatever runs by the time the stop arrives.

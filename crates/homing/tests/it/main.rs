@@ -1,6 +1,6 @@
 //! The whole product from outside: the real binary, real SQLite, real processes, ports and directories of its own.
 //!
-//! `agents` is which agents there are, `versions` how old they may be, `agent_words` what they cannot take, `talking` what people do, `meant` which session they mean, `told` what they are told, `terminal` what they see while they do, `recording` a newcomer's first hour as it looks, `guide` whether docs/guide.md is true (both in a `shell`), `stopping` how turns and sessions end, `serving` how
+//! `agents` is which agents there are, `versions` how old they may be, `agent_words` what they cannot take, `talking` what people do, `meant` which session they mean, `told` what they are told, `terminal` what they see while they do, `recording` a newcomer's first hour as it looks, `guide` whether docs/guide.md is true (both in a `shell`), `stopping` how turns and sessions end, `background` what turns leave running, `serving` how
 //! servers come and go, `running` how they do without a terminal, `network` how they are reached from elsewhere, `names` what one can type for a session, `completing` what a shell offers for it, `people` a team's story, `caring` what keeps a machine
 //! well, `scope` and `scope_kill` where sessions act (in the `yard` of a real repository), `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `swapped` where links may not lead us, `ground` and `liars` what a repository may not bring about, `audited` whether the record of it
 //! all can be trusted, `kill` and `orphans` what is left when something dies, `wall` what agents cannot reach, `listed` what a team's agents see, `worktrees` what becomes of theirs,
@@ -12,6 +12,7 @@ mod agents;
 mod approving;
 mod attacks;
 mod audited;
+mod background;
 mod before;
 mod caring;
 mod completing;

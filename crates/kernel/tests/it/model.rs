@@ -533,7 +533,10 @@ impl Model {
             (Chore::Remove { name, .. }, Some(here)) if *name == here.name && self.ended.is_none() => {
                 Err(Refusal::InWorktree)
             }
-            (Chore::Remove { .. } | Chore::Restore { .. } | Chore::Merge { .. }, _) => Ok(()),
+            (
+                Chore::Remove { .. } | Chore::Restore { .. } | Chore::Merge { .. } | Chore::EndBackground,
+                _,
+            ) => Ok(()),
         }
     }
 

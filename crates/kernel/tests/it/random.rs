@@ -218,7 +218,7 @@ fn scope_step(dice: &mut Dice) -> String {
         42 => "stop".into(),
         43 => "asks".into(),
         44 => format!("answer last {}", dice.answer()),
-        45 => ["remove w1", "restore w1"][dice.roll(2) as usize].into(),
+        45 => ["remove w1", "restore w1", "end background"][dice.roll(3) as usize].into(),
         46..48 => "failed gone".into(),
         48 => "lost".into(),
         _ => "wake".into(),

@@ -393,6 +393,7 @@ pub(crate) fn step(text: &str) -> Step {
         ["enter" | "exit" | "set" | "relink", ..] => change_step(wanted(&words), false),
         ["keep"] => Step::Wish(Request::KeepScope { session: session() }.by(by)),
         ["remove", name] => chore(Chore::Remove { name: name.into(), teardown: true }),
+        ["end", "background"] => chore(Chore::EndBackground),
         ["restore", name] => chore(Chore::Restore { name: name.into(), reference: "refs/kept".into() }),
         ["undo", turn] => Step::UndoTurn(Turn(number(turn) as u32)),
         ["undo", turn, "of", "epoch", epoch] => {

@@ -134,6 +134,7 @@ fn every_path_is_there() {
         "post /api/v1/sessions/{id}/hand-over/decline",
         "post /api/v1/sessions/{id}/redo",
         "post /api/v1/sessions/{id}/scope",
+        "post /api/v1/sessions/{id}/stop-background",
         "post /api/v1/sessions/{id}/undo",
         "post /api/v1/sessions/{id}/worktrees/{name}/apply",
         "post /api/v1/sessions/{id}/worktrees/{name}/merge",

@@ -68,6 +68,7 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
     add("retitle", "PATCH", format!("/sessions/{b}"), Some(json!({"title": format!("{a}")})));
     add("retitle", "PATCH", format!("/sessions/{b}"), Some(json!({"archived": true})));
     add("end", "POST", format!("/sessions/{b}/end"), None);
+    add("stop_background", "POST", format!("/sessions/{b}/stop-background"), None);
     for order in [json!([waits.to_string()]), json!([mine.waits.to_string()])] {
         add("reorder", "PUT", format!("/sessions/{b}/queue"), Some(json!({"order": order})));
     }

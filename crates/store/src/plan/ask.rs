@@ -4,8 +4,8 @@ use super::say::taken_by;
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write, asker, planned};
 use crate::{Asked, AuditSubject, NewRequest, Rejection, Resolved, attached_bytes, words_bytes, words_fit};
 use kernel::{
-    Act, ApprovalTerms, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject,
-    authorize, authorize_new, authorize_org, grant_of, may_answer,
+    Act, ApprovalTerms, Change, Chore, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId,
+    Subject, authorize, authorize_new, authorize_org, grant_of, may_answer,
 };
 
 /// The rows that a request is planned with.
@@ -64,7 +64,7 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
             return Ok(Plan::done(&allowed, Vec::new(), Asked::Over));
         }
         // Its worktrees are still there.
-        Some(_) if matches!(request, Request::Chore { .. }) => {}
+        Some(_) if matches!(&request, Request::Chore { chore, .. } if *chore != Chore::EndBackground) => {}
         Some(why) => return Err(Rejection::Ended { session, why }),
         None => {}
     }

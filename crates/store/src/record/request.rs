@@ -41,6 +41,7 @@ pub fn request_word(request: &Request) -> &'static str {
         Request::Chore { chore: Chore::Restore { .. }, .. } => "restore_worktree",
         Request::Chore { chore: Chore::Merge { how: MergeHow::Merge, .. }, .. } => "merge_worktree",
         Request::Chore { chore: Chore::Merge { how: MergeHow::Apply, .. }, .. } => "apply_worktree",
+        Request::Chore { chore: Chore::EndBackground, .. } => "stop_background",
         Request::End { .. } => "end",
     }
 }
@@ -120,6 +121,7 @@ enum RequestRecord {
     ApplyWorktree {
         name: String,
     },
+    EndBackground {},
     End {},
 }
 
@@ -223,6 +225,7 @@ impl From<(&Request, &Resolved)> for RequestRecord {
                 MergeHow::Merge => Self::MergeWorktree { name: name.clone() },
                 MergeHow::Apply => Self::ApplyWorktree { name: name.clone() },
             },
+            Request::Chore { chore: Chore::EndBackground, session: _ } => Self::EndBackground {},
             Request::End { session: _ } => Self::End {},
         }
     }
@@ -267,6 +270,7 @@ impl RequestRecord {
             Self::ApplyWorktree { name } => {
                 Request::Chore { session, chore: Chore::Merge { name, how: MergeHow::Apply } }
             }
+            Self::EndBackground {} => Request::Chore { session, chore: Chore::EndBackground },
             Self::End {} => Request::End { session },
         };
         (request, Resolved::default())

@@ -305,6 +305,7 @@ fn the_stored_forms_of_requests_scopes_and_checkpoints_are_pinned() {
         {"restore_worktree":{"name":"a","reference":"refs/a"}}
         {"merge_worktree":{"name":"a"}}
         {"apply_worktree":{"name":"a"}}
+        {"end_background":{}}
         {"change":{"change":{"enter":{"name":"a"}},"now":false}}
         {"change":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"now":false}}
         {"change":{"change":{"exit":{}},"now":false}}
@@ -351,6 +352,7 @@ fn requests() -> Vec<(Request, Resolved)> {
         }),
         plain(Request::Chore { session, chore: Chore::Merge { name: "a".into(), how: MergeHow::Merge } }),
         plain(Request::Chore { session, chore: Chore::Merge { name: "a".into(), how: MergeHow::Apply } }),
+        plain(Request::Chore { session, chore: Chore::EndBackground }),
     ];
     let change = |change, now| plain(Request::ChangeScope { session, change, now });
     requests.extend(changes().into_iter().map(|wanted| change(wanted, false)));

@@ -231,6 +231,7 @@ fn sessions() -> Vec<Row> {
         reads("change_session").way("nothing").body(|_| Some(json!({}))),
         rules("change_session", false).changes().body(|_| Some(json!({"title": "another"}))),
         rules("end", false).changes(),
+        rules("stop_background", true).keeper("busy"),
         rules("reorder", true).changes().body(|names| Some(json!({"order": [names.message]}))),
         rules("grants", false),
         rules("give", false).changes().body(|_| Some(json!({"to": {"org": true}, "grant": "view"}))),

@@ -210,7 +210,10 @@ async fn the_next_turn_says_what_went_with_the_server() {
         format!("what ran in the background was ended, because the server had gone in between: `{command}`");
     assert_eq!(first, AgentEvent::Notice { text });
     be_ready(&mut *running).await;
-    running.hand(Message { id: launch.message, text: "hello".to_owned() }).await.unwrap();
+    running
+        .hand(Message { id: launch.message, text: "hello".to_owned(), attachments: Vec::new() })
+        .await
+        .unwrap();
     assert_eq!(notices(&to_the_end(&mut *running).await.0), Vec::<&str>::new());
     bench.agent.close().await;
     assert_eq!(std::fs::read_dir(bench.locks()).unwrap().count(), 0, "it is told once");

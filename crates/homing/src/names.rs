@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn whoever_reads_gets_short_ids() {
         let words = "behind msg_01kaaaaaaaaaaaaaaaaabcdefg; msg_1 is none, ses_01kaaaaaaaaaaaaaaaaa222222";
-        assert_eq!(with_short_ids(words), "behind bcdefg; msg_1 is none, 222222");
+        assert_eq!(with_short_ids(words), "behind bcdefg; msg_1 is none, a222222");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use agent::conformance::Candidate;
+use agent::conformance::{Blow, Candidate};
 use agent::{Account, Agent, AgentEvent, Launch};
 use homing_drivers::ScriptedConfig;
 use kernel::{Native, PersonId};
@@ -93,9 +93,18 @@ async fn a_kept_process_that_hangs_when_it_is_expected_is_ended_before_anybody_c
     let bench = bench();
     let mut launch = bench.launch();
     let first = turn(&bench, &mut launch, "the word is owl").await;
-    signal(first, Signal::STOP);
-    bench.agent.expect(launch.session);
-    bench.nothing_left_within(&launch.tree, WAIT).await;
+    bench.strike(&launch.tree, Blow::Freeze).unwrap();
+    // A hint that comes before the process rests is heard by nobody.
+    let hints = async {
+        loop {
+            bench.agent.expect(launch.session);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = bench.nothing_left_within(&launch.tree, WAIT) => {}
+        () = hints => {}
+    }
     let second = bench.turn(&launch, "!recall").await;
     assert_ne!(second.pid, first);
     assert!(second.text.contains("the word is owl"), "{}", second.text);

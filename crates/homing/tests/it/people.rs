@@ -107,7 +107,7 @@ fn a_team_shares_a_session_and_loses_it_again() {
     bob.run(&homing, &["show", &session]).expect(0);
     let refused = bob.run(&homing, &["send", "--session", &session, "me too"]);
     refused.expect(1);
-    assert!(refused.err.contains("the grant `prompt` on the session"), "{}", refused.err);
+    assert!(refused.err.contains("you were not given `prompt` on this session"), "{}", refused.err);
     assert!(refused.err.contains("its owner can give it"), "{}", refused.err);
     homing.run(&["grant", "give", &session, "group:team", "prompt"]).expect(0);
     let said = bob.run(&homing, &["send", "-f", "--session", &session, "me", "too"]);

@@ -133,7 +133,7 @@ fn one_interrupt_detaches_and_the_turn_goes_on() {
     interrupt(&child);
     let left = end_of(child, errors);
     assert_eq!(left.code, Some(130), "{left:?}");
-    let id = last_line(&left.err).rsplit(' ').next().unwrap().to_owned();
+    let id = last_line(&left.err).rsplit(' ').next().unwrap().trim_matches('`').to_owned();
     assert!(last_line(&left.err).contains("homing stop msg_"), "{}", left.err);
     std::fs::write(homing.place().join("go"), "").unwrap();
     assert_eq!(homing.http().until_final(&id)["state"], "answered");

@@ -6,7 +6,7 @@
 use homing_sim::{Bug, Telling, run, sweep};
 
 /// Within so many seeds each planted bug must be found.
-const BUG_SEEDS_MAX: u64 = 100;
+const BUG_SEEDS_MAX: u64 = 300;
 
 /// The laws hold for these seeds.
 fn check(seeds: std::ops::Range<u64>) {

@@ -597,7 +597,8 @@ impl AgentProtocol for AcpProtocol {
 
     /// Its own word counts. Files that are no text have a form, and agents leave them out without a word.
     fn takes(&self, kind: AttachmentKind) -> bool {
-        kind == AttachmentKind::Image && self.can["promptCapabilities"]["image"] == true
+        let says_so = self.can["promptCapabilities"]["image"] == true;
+        says_so && kind == AttachmentKind::Image && self.behaviour.abilities().images
     }
 
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {

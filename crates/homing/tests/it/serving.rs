@@ -129,7 +129,11 @@ fn a_second_signal_ends_it_at_once() {
 fn a_kill_leaves_nothing_running_and_nothing_undecided() {
     let mut homing = homing();
     let running = homing.send("api:tests/1", "!fork-bomb 3\n!hang");
-    testkit::eventually("it acts", || homing.agent_log().iter().find(|ran| ran.event == "start").map(drop));
+    // It speaks when it has written down what it was told.
+    testkit::eventually("it has said something", || {
+        let facts = crate::kill::facts(&homing.http(), &text(&running, "session"));
+        facts.iter().any(|fact| fact["type"] == "text").then_some(())
+    });
     homing.kill9();
     homing.until_nothing_is_left();
     homing.restart();

@@ -110,9 +110,9 @@ async fn other_life(town: &Town, near: Near) -> (Somebody, Guessed) {
 /// Gives a session a title, by which it goes from then on.
 async fn name(town: &Town, who: &Somebody, session: SessionId, title: &str) {
     let path = format!("/api/v1/sessions/{session}");
-    let (status, _, said) =
-        town.answer(Some(&who.token), "PATCH", &path, Some(&json!({ "title": title }))).await;
-    assert_eq!(status, 200, "{said}");
+    let ask = town.ask(Some(&who.token), "PATCH", &path).header("x-correlation-id", "test");
+    let answered = ask.json(&json!({ "title": title })).send().await.unwrap();
+    assert_eq!(answered.status(), 200);
 }
 
 /// The other goes on while the one who asks does.

@@ -335,6 +335,8 @@ BEYOND_SCHEMA = {
     ("invalid", "until"),
     ("unfit_answer", "answer"),
     ("bad_export", "import"),
+    # How the bytes of an image begin, and which characters nobody sees in the name of a file.
+    ("invalid", "parts"),
 }
 # The same: a query that has to name one of these.
 GRANTEES = {"user", "group", "org"}

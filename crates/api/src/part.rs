@@ -228,7 +228,7 @@ impl ToSchema for Part {}
 /// The name of a file: no slashes, no control characters, not `.` or `..`.
 const FILE_NAME: &str = "^[^\\u0000-\\u001f\\u007f/\\\\]+$";
 const MEDIA_TYPE: &str = "^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$";
-const BASE64: &str = "^[A-Za-z0-9+/]*={0,2}$";
+const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 /// An image or a file that goes along with a message, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -82,6 +82,12 @@ impl Setting {
         self.all.iter().any(|choice| choice.name == name)
     }
 
+    /// Everything there is to choose from, as a list in a sentence.
+    pub(super) fn names(&self) -> String {
+        let all: Vec<&str> = self.all.iter().map(|choice| choice.name.as_str()).collect();
+        all.join(", ")
+    }
+
     /// The request by which this is chosen; nothing if it is already.
     pub(super) fn choose(
         &self,
@@ -98,11 +104,7 @@ impl Setting {
             )));
         };
         if !self.has(name) {
-            let all: Vec<&str> = self.all.iter().map(|choice| choice.name.as_str()).collect();
-            return Err(Trouble::refused(format!(
-                "there is no {what} {name:?}; there is {}",
-                all.join(", ")
-            )));
+            return Err(Trouble::refused(format!("there is no {what} {name:?}; there is {}", self.names())));
         }
         Ok(Some(match by {
             ChosenBy::Method(method, key) => (method, json!({ "sessionId": session, *key: name })),

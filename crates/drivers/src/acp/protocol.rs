@@ -300,10 +300,12 @@ impl AcpProtocol {
 
     /// The refusal where nothing shows that the agent asks.
     fn unproven(&self) -> Trouble {
-        let mode = &self.story.choices.mode.current;
+        let mode = &self.story.choices.mode;
         Trouble::refused(format!(
-            "in mode {mode:?} this agent acts without asking, as far as anybody knows, which its configuration does not allow; \
-             set `bypass = true` for it, or `quirks.asking_mode` to the mode in which it asks"
+            "in mode {:?} this agent acts without asking, as far as anybody knows, which its configuration does not allow; \
+             set `quirks.asking_mode` to the mode in which it asks (it has {}), or `bypass = true`",
+            mode.current,
+            mode.names()
         ))
     }
 

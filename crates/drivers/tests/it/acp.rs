@@ -201,13 +201,25 @@ async fn an_id_of_another_home_is_refused_where_ids_are_no_ones_own() {
     assert_eq!(trouble.failure, Failure::Refused);
 }
 
-/// An agent that nobody has heard of needs its program and nothing else.
+/// An agent that nobody has heard of needs its program and, if it has modes, to be told which of them asks: without that it is
+/// refused before anything is said to it, and the refusal names the modes.
 #[tokio::test]
-async fn an_unknown_agent_needs_its_command_line_only() {
+async fn an_unknown_agent_needs_its_command_line_and_the_mode_in_which_it_asks() {
     let stage = AgentFixture::new(RealAgent::ClaudeAgentAcp);
-    let program = ProgramConfig { name: "mine".to_owned(), kept_max: 0, ..program_config(&stage) };
-    let agent = Acp::new(AcpConfig { program, quirks: Quirks::default() });
-    let play = Play { stage, agent };
+    let config = |quirks| AcpConfig {
+        program: ProgramConfig { name: "mine".to_owned(), kept_max: 0, ..program_config(&stage) },
+        quirks,
+    };
+    let untold = Acp::new(config(Quirks::default()));
+    let told = Acp::new(config(Quirks { asking_mode: Some("default".to_owned()), ..Quirks::default() }));
+    let mut play = Play { stage, agent: untold };
+    let refused = play.turn(&play.launch(1, None), "keep CODE:maple").await;
+    let Some(AgentEvent::Failed(trouble)) = refused.events.last() else { panic!("{:?}", refused.events) };
+    assert_eq!(trouble.failure, Failure::Refused, "{trouble}");
+    assert!(trouble.detail.contains("quirks.asking_mode") && trouble.detail.contains("default"), "{trouble}");
+    play.nothing_left(1);
+
+    play.agent = told;
     let first = play.turn(&play.launch(1, None), "keep CODE:maple").await;
     assert_eq!(first.reason(), Some("end_turn"), "{:?}", first.events.last());
     play.nothing_left(1);

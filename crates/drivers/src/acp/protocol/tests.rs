@@ -474,6 +474,7 @@ fn an_agent_of_which_nothing_shows_that_it_asks_acts_without_asking_and_is_refus
     // Nobody has said which of its modes asks.
     let unknown = in_mode("", false, "code", &["code", "architect"]);
     assert!(unknown.failed().detail.contains("asking_mode"), "{}", unknown.failed());
+    assert!(unknown.failed().detail.contains("(it has code, architect)"), "{}", unknown.failed());
     let named = in_mode("asking_mode = 'code'", false, "code", &["code", "architect"]);
     assert!(matches!(named.events.last(), Some(AgentEvent::Ready { .. })));
     let bypassing = in_mode("", true, "code", &["code", "architect"]);

@@ -232,7 +232,9 @@ async fn one_kept_process_remembers_asks_and_lets_nobody_else_in() {
     let below = format!(r#"{{"description":"d","subagent_type":"general","prompt":"{tool}"}}"#);
     let child =
         play.asked_turn(native, &format!("TOOL:raw:task:{below}"), QuestionAnswer::Allow, &made).await;
-    assert!(made.exists() && child.text().starts_with("TOOL SAID: <task"), "{}", child.text());
+    // The model repeats what the part of the work came to, once; the part's own words would stand before it.
+    assert!(made.exists());
+    assert_eq!(child.text(), "TOOL SAID: TOOL SAID: hi");
 
     let written = play.stage.directory().join("written");
     let mut running =

@@ -1,4 +1,4 @@
-//! A few threads that read, each with a connection that cannot write, and one such connection for whoever asks while nobody waits.
+//! A few threads that read, each with a connection that cannot write, and one such connection for short questions while nobody waits.
 //!
 //! A question is one read transaction, so everything it sees belongs to one moment; a change that was acknowledged
 //! before the question was put is always part of it.
@@ -72,12 +72,6 @@ impl Reader {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
-        if let Some(mut tx) = self.connection_if_quiet() {
-            // Waking a thread, and being woken by it, would take longer than most questions do.
-            let answer = tokio::task::block_in_place(|| tx.answer(work));
-            *self.in_place() = Some(tx);
-            return answer.map_err(|error| error.unchanged());
-        }
         let closed = || StoreError::Unavailable("the store is closed".into());
         let (waits, answer) = oneshot::channel();
         let question = Box::new(move |tx: &mut SqliteTx| {
@@ -87,8 +81,22 @@ impl Reader {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// The connection of whoever asks, if nobody waits for a thread and this thread may be held up, because its runtime has others for
-    /// whatever else there is to do.
+    /// The same for a question that takes no longer than waking a thread does, and being woken by it: it is answered where it is put
+    /// while nobody waits. Its thread is not given up for that (`block_in_place`): each time, that would wake or start another one, and
+    /// what tens of threads have allocated stays with them.
+    pub(crate) async fn ask_here<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
+    {
+        let Some(mut tx) = self.connection_if_quiet() else { return self.ask(work).await };
+        let answer = tx.answer(work);
+        *self.in_place() = Some(tx);
+        answer.map_err(|error| error.unchanged())
+    }
+
+    /// The connection of whoever asks, if nobody waits for a thread and this thread may be held up for a moment, because its runtime has
+    /// others for whatever else there is to do. There is one, so at most one of them is held up.
     fn connection_if_quiet(&self) -> Option<SqliteTx> {
         let runtime = Handle::try_current().ok()?;
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || !self.counter.line().waiting.is_empty() {
@@ -178,6 +186,7 @@ fn in_one_moment<T>(
 mod tests {
     use super::*;
     use crate::files::Rig;
+    use std::collections::HashSet;
     use std::time::Duration;
 
     fn reader() -> (tempfile::TempDir, Arc<Reader>) {
@@ -189,7 +198,7 @@ mod tests {
 
     /// The name of the thread that answers.
     async fn answered_by(reader: &Reader) -> String {
-        let name = reader.ask(|db| {
+        let name = reader.ask_here(|db| {
             db.query_row("SELECT 1", [], |_| Ok(()))?;
             Ok(std::thread::current().name().unwrap_or_default().to_owned())
         });
@@ -204,7 +213,7 @@ mod tests {
         let (end, ends) = std::sync::mpsc::channel::<()>();
         let slow = reader.clone();
         let slow = tokio::spawn(async move {
-            let waits = slow.ask(move |_| {
+            let waits = slow.ask_here(move |_| {
                 begun.send(()).unwrap();
                 Ok(ends.recv_timeout(Duration::from_secs(60)).is_ok())
             });
@@ -215,6 +224,35 @@ mod tests {
         end.send(()).unwrap();
         assert!(slow.await.unwrap());
         assert!(!answered_by(&reader).await.starts_with("homing-read"), "they have given it back");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_long_question_is_answered_by_a_thread() {
+        let (_place, reader) = reader();
+        let name = reader.ask(|_| Ok(std::thread::current().name().unwrap_or_default().to_owned()));
+        assert!(name.await.unwrap().starts_with("homing-read"));
+    }
+
+    /// Each thread that was ever started keeps what it has allocated.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_crowd_of_short_questions_starts_no_thread() {
+        let (_place, reader) = reader();
+        let crowd = (0..32).map(|_| {
+            let reader = reader.clone();
+            tokio::spawn(async move {
+                let mut ran_on = HashSet::new();
+                for _ in 0..100 {
+                    answered_by(&reader).await;
+                    ran_on.insert(std::thread::current().id());
+                }
+                ran_on
+            })
+        });
+        let mut ran_on = HashSet::new();
+        for one in crowd.collect::<Vec<_>>() {
+            ran_on.extend(one.await.unwrap());
+        }
+        assert!(ran_on.len() <= 2, "{} threads of a runtime of two", ran_on.len());
     }
 
     #[tokio::test]

@@ -75,6 +75,15 @@ impl SqliteStore {
         Box::pin(self.reader.ask(work))
     }
 
+    /// The same for one thing that is found by a key: few pages, so whoever asks may read them where they are.
+    fn ask_here<'a, T, F>(&'a self, work: F) -> Reply<'a, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
+    {
+        Box::pin(self.reader.ask_here(work))
+    }
+
     async fn announced(&self, url: String) -> Result<(), StoreError> {
         let node = {
             let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,10 +120,10 @@ impl WayIn for SqliteStore {
         self.write(bytes, move |tx| drive::ask(tx, &by, new.clone()))
     }
     fn answer_for(&self, org: OrgId, person: PersonId, key: Key, now: Moment) -> Reply<'_, KeyAnswer> {
-        self.ask_reader(move |db| way_in::answer_for(db, org, person, &key, now))
+        self.ask_here(move |db| way_in::answer_for(db, org, person, &key, now))
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
-        self.ask_reader(move |db| log::verdict(db, request))
+        self.ask_here(move |db| log::verdict(db, request))
     }
     fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.write(0, move |tx| drive::rebind(tx, &by, new.clone()))
@@ -126,10 +135,10 @@ impl WayIn for SqliteStore {
 
 impl Log for SqliteStore {
     fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>> {
-        self.ask_reader(move |db| log::load(db, session))
+        self.ask_here(move |db| log::load(db, session))
     }
     fn inbox(&self, session: SessionId, limit: usize) -> Reply<'_, Vec<InboxRow>> {
-        self.ask_reader(move |db| log::inbox(db, session, limit))
+        self.ask_here(move |db| log::inbox(db, session, limit))
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         let bytes = append.facts.iter().map(NewFact::bytes).sum();
@@ -139,7 +148,7 @@ impl Log for SqliteStore {
         self.write(0, move |tx| append::checkpoint(tx, session, at, &facts))
     }
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
-        self.ask_reader(move |db| log::words(db, message))
+        self.ask_here(move |db| log::words(db, message))
     }
     fn attachments(&self, message: MessageId) -> Reply<'_, Vec<Bytes>> {
         self.ask_reader(move |db| log::attachments(db, message))
@@ -148,25 +157,25 @@ impl Log for SqliteStore {
         self.ask_reader(move |db| log::attachment(db, message, number))
     }
     fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.ask_reader(move |db| people::may(db, session, person, Act::Say))
+        self.ask_here(move |db| people::may(db, session, person, Act::Say))
     }
     fn may_rule(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.ask_reader(move |db| people::may(db, session, person, Act::Manage))
+        self.ask_here(move |db| people::may(db, session, person, Act::Manage))
     }
 }
 
 impl Views for SqliteStore {
     fn find(&self, by: Seer, whose: Option<PersonId>, to: To) -> Reply<'_, Finding> {
-        self.ask_reader(move |db| sight::find(db, &by, whose, &to))
+        self.ask_here(move |db| sight::find(db, &by, whose, &to))
     }
     fn whereabouts(&self, by: Seer, thing: Thing) -> Reply<'_, Option<Whereabouts>> {
-        self.ask_reader(move |db| sight::whereabouts(db, &by, thing))
+        self.ask_here(move |db| sight::whereabouts(db, &by, thing))
     }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
-        self.ask_reader(move |db| view::session(db, session))
+        self.ask_here(move |db| view::session(db, session))
     }
     fn session_seen(&self, by: Seer, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
-        self.ask_reader(move |db| sight::session(db, &by, session))
+        self.ask_here(move |db| sight::session(db, &by, session))
     }
     fn session_with_log(
         &self,
@@ -206,22 +215,22 @@ impl Views for SqliteStore {
         self.ask_reader(move |db| log::stories(db, session, &kind, bytes))
     }
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
-        self.ask_reader(move |db| view::receipt(db, message))
+        self.ask_here(move |db| view::receipt(db, message))
     }
     fn receipt_seen(&self, by: Seer, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
-        self.ask_reader(move |db| sight::receipt(db, &by, message))
+        self.ask_here(move |db| sight::receipt(db, &by, message))
     }
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.ask_reader(move |db| view::queue(db, session))
     }
     fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>> {
-        self.ask_reader(move |db| view::turn(db, session, turn))
+        self.ask_here(move |db| view::turn(db, session, turn))
     }
     fn last_turn(&self, session: SessionId) -> Reply<'_, Option<ReceiptRow>> {
-        self.ask_reader(move |db| view::last_turn(db, session))
+        self.ask_here(move |db| view::last_turn(db, session))
     }
     fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>> {
-        self.ask_reader(move |db| view::scope(db, session, epoch))
+        self.ask_here(move |db| view::scope(db, session, epoch))
     }
     fn queue_shown(&self, session: SessionId, bytes: usize) -> Reply<'_, Vec<QueuedRow>> {
         self.ask_reader(move |db| view::queue_shown(db, session, bytes))
@@ -230,16 +239,16 @@ impl Views for SqliteStore {
         self.ask_reader(move |db| view::bindings(db, &by, after.as_ref(), limit))
     }
     fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
-        self.ask_reader(move |db| view::approval(db, approval))
+        self.ask_here(move |db| view::approval(db, approval))
     }
     fn approval_seen(&self, by: Seer, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
-        self.ask_reader(move |db| sight::approval(db, &by, approval))
+        self.ask_here(move |db| sight::approval(db, &by, approval))
     }
     fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
         self.ask_reader(move |db| view::approvals(db, &by, limit))
     }
     fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
-        self.ask_reader(move |db| view::holder(db, &claim))
+        self.ask_here(move |db| view::holder(db, &claim))
     }
     fn worktrees_in_use(&self) -> Reply<'_, Vec<WorktreeRow>> {
         self.ask_reader(view::worktrees_in_use)
@@ -258,10 +267,10 @@ impl Credentials for SqliteStore {
         })
     }
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
-        self.ask_reader(move |db| tokens::token(db, hash, now))
+        self.ask_here(move |db| tokens::token(db, hash, now))
     }
     fn principal(&self, credential: TokenId, now: Moment) -> Reply<'_, Option<Principal>> {
-        self.ask_reader(move |db| tokens::principal(db, credential, now))
+        self.ask_here(move |db| tokens::principal(db, credential, now))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
         self.write_people(0, move |tx| store::change::add_token(tx, token.clone()))
@@ -299,7 +308,7 @@ impl Credentials for SqliteStore {
         self.ask_reader(move |db| tokens::identity(db, &issuer, &subject))
     }
     fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
-        self.ask_reader(move |db| people::account(db, org, person, &agent))
+        self.ask_here(move |db| people::account(db, org, person, &agent))
     }
     fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
         self.write(account.sealed.len(), move |tx| people::set_account(tx, &by, &account))
@@ -407,7 +416,7 @@ impl Outbox for SqliteStore {
 
 impl Timers for SqliteStore {
     fn next_wake(&self) -> Reply<'_, Option<Moment>> {
-        self.ask_reader(timer::next_wake)
+        self.ask_here(timer::next_wake)
     }
     fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
         self.write(0, move |tx| timer::wake(tx, now, limit))

@@ -53,7 +53,8 @@ pub(crate) struct KeptProcesses<T: AgentProtocol> {
     kept: Mutex<BTreeMap<TreeName, KeptProcess<T>>>,
     numbers: AtomicU64,
     pub(crate) notes: BackgroundNotes,
-    /// The background of trees in which a turn runs now, as it was when that began.
+    /// The background of trees in which a turn runs or is about to, as it was last listed before. A tree goes from there to here and
+    /// back without being in neither, so that whoever looks in between sees it, too.
     in_turn: Mutex<BTreeMap<TreeName, ProcessList>>,
     notices: OnceLock<SessionNotices>,
 }
@@ -86,8 +87,8 @@ struct KeptProcess<T: AgentProtocol> {
     /// It is being ended to make room for others. It stays here until it is gone, so that whoever starts something in
     /// its session waits for that.
     is_going: bool,
-    /// True if something runs in its background.
-    has_background: bool,
+    /// The background when it was put here.
+    background: ProcessList,
     calls: mpsc::Sender<KeptCall<T>>,
     looks: mpsc::Sender<oneshot::Sender<ProcessList>>,
 }
@@ -130,21 +131,22 @@ impl<T: AgentProtocol> KeptProcesses<T> {
     pub(crate) fn put(self: &Arc<Self>, parts: AgentProcess<T>, launch: &Launch, native: Option<Native>) {
         let (calls, called) = mpsc::channel(CALLS_MAX);
         let (looks, looked) = mpsc::channel(LOOKS_WAITING_MAX);
-        let has_background = !parts.background.is_empty();
-        self.notes.write(&launch.tree, &parts.background);
+        let background = parts.background.clone();
+        self.notes.write(&launch.tree, &background);
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let wanted = LaunchKey::of(launch, native);
         let since = Instant::now();
-        let kept = KeptProcess { number, wanted, since, is_going: false, has_background, calls, looks };
+        let kept = KeptProcess { number, wanted, since, is_going: false, background, calls, looks };
         let name = launch.tree.clone();
         let kept_tree = KeptTree { name: name.clone(), session: launch.session, number };
         let mut all = self.kept();
         all.insert(name.clone(), kept);
+        self.turn_is_over(&name);
         tokio::spawn(self.clone().look_after(kept_tree, parts, called, looked));
         let staying = || all.values().filter(|kept| !kept.is_going);
         if staying().count() > self.config.kept_max {
             // One that does nothing is missed less.
-            let rank = |kept: &KeptProcess<T>| (kept.has_background, kept.since, kept.number);
+            let rank = |kept: &KeptProcess<T>| (!kept.background.is_empty(), kept.since, kept.number);
             let oldest = staying().map(rank).min();
             let oldest = all.values_mut().find(|kept| Some(rank(kept)) == oldest);
             if let Some(oldest) = oldest {
@@ -166,21 +168,33 @@ impl<T: AgentProtocol> KeptProcesses<T> {
 
     /// The session's process, if there is one that fits and is there. One that does not is gone afterwards.
     pub(crate) async fn take(&self, launch: &Launch) -> Option<AgentProcess<T>> {
-        let kept = self.kept().remove(&launch.tree)?;
+        let kept = {
+            let mut all = self.kept();
+            let kept = all.remove(&launch.tree)?;
+            self.turn_begins(&launch.tree, &kept.background);
+            kept
+        };
         // Its conversation is the one that a fork begins with, not the fork.
         if kept.wanted == LaunchKey::of(launch, launch.native.clone()) && !launch.fork {
             let (give, given) = oneshot::channel();
             if kept.calls.send(KeptCall::Take(give)).await.is_ok()
                 && let Ok(parts) = given.await
             {
-                if !parts.background.is_empty() {
-                    self.in_turn().insert(launch.tree.clone(), parts.background.clone());
-                }
+                self.turn_begins(&launch.tree, &parts.background);
                 return Some(parts);
             }
         }
         self.end(kept, Told::Session(BackgroundEnd::OtherProcess)).await;
+        self.turn_is_over(&launch.tree);
         None
+    }
+
+    /// A turn of that tree begins, with this in its background.
+    fn turn_begins(&self, tree: &TreeName, background: &ProcessList) {
+        match background.is_empty() {
+            true => self.turn_is_over(tree),
+            false => drop(self.in_turn().insert(tree.clone(), background.clone())),
+        }
     }
 
     /// The turn of that tree is over.
@@ -191,16 +205,15 @@ impl<T: AgentProtocol> KeptProcesses<T> {
     /// The background of that tree.
     pub(crate) async fn background(&self, tree: &TreeName) -> ProcessList {
         let looks = self.kept().get(tree).map(|kept| kept.looks.clone());
-        let Some(looks) = looks else {
-            let in_turn = self.in_turn().get(tree).cloned();
-            return in_turn.map(|list| list.still_there()).unwrap_or_default();
-        };
         let look = async {
             let (give, given) = oneshot::channel();
-            let _ = looks.send(give).await;
-            given.await.unwrap_or_default()
+            let _ = looks?.send(give).await;
+            given.await.ok()
         };
-        tokio::time::timeout(PROOF_WAIT * 2, look).await.unwrap_or_default()
+        let looked = tokio::time::timeout(PROOF_WAIT * 2, look).await;
+        // Whoever looked after it has gone if a turn has begun meanwhile.
+        let in_turn = || self.in_turn().get(tree).map(ProcessList::still_there);
+        looked.ok().flatten().or_else(in_turn).unwrap_or_default()
     }
 
     pub(crate) fn policy(&self) -> BackgroundPolicy {

@@ -539,7 +539,6 @@ impl<T: AgentProtocol> RunningAgent<T> {
             _ => None,
         };
         parts.background = list;
-        keep.turn_is_over(&self.launch.tree);
         keep.put(parts, &self.launch, native);
         self.phase = Phase::Over(TreeEnd { killed: 0, gone: true });
     }

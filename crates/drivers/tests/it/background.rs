@@ -1,5 +1,6 @@
 //! The background where it is kept: it goes on, is listed, and ends with a word of what it was, whoever ends it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -77,6 +78,33 @@ async fn what_a_turn_leaves_running_goes_on_in_the_next_and_is_listed() {
     assert_eq!((bench.left(&launch.tree), count_commands(&command)), (0, 0));
     assert!(bench.agent.background(launch.session).await.is_empty() && heard.lock().unwrap().is_empty());
     assert_eq!(std::fs::read_dir(bench.locks()).unwrap().count(), 0, "no note is left");
+}
+
+/// Between a turn and the next one a tree changes hands twice. Whoever looks meanwhile sees it with one of them.
+#[tokio::test]
+async fn it_is_listed_while_a_turn_begins_and_while_one_ends() {
+    let bench = Arc::new(bench());
+    let mut launch = bench.launch();
+    let (words, command) = leaving("4309.5");
+    turn(&bench, &mut launch, &words).await;
+    let (session, looked, over) = (launch.session, bench.clone(), Arc::new(AtomicBool::new(false)));
+    let until_over = over.clone();
+    let looks = tokio::spawn(async move {
+        let mut seen = 0;
+        while !until_over.load(Ordering::Relaxed) {
+            assert_eq!(looked.agent.background(session).await.processes, 1, "look {seen}");
+            seen += 1;
+            tokio::task::yield_now().await;
+        }
+        seen
+    });
+    for round in 0..20 {
+        turn(&bench, &mut launch, &format!("round {round}")).await;
+    }
+    over.store(true, Ordering::Relaxed);
+    assert!(looks.await.unwrap() > 40, "it was looked at");
+    bench.agent.close().await;
+    assert_eq!(count_commands(&command), 0);
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     text::ignored_tests_say_why,
     text::nothing_is_left_for_later,
     links::links_lead_somewhere,
+    links::tests_that_promises_name_are_there,
 ];
 
 fn look(house: &Repository) -> Vec<Violation> {

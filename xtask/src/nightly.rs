@@ -3,10 +3,11 @@
 //! A part that fails does not keep the others from running: whoever reads the page in the morning wants all of it. The
 //! page is docs/nightly.md, made by `page`; a run of some parts only replaces their lines in it.
 
-mod page;
+pub(crate) mod page;
 mod told;
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,13 +15,14 @@ use crate::bench::{self, BenchArgs, figure};
 use crate::checks;
 use crate::counts::{
     COUNTS, NIGHTLY_BENCH_ROUNDS, NIGHTLY_KILL_POINTS_MIN, NIGHTLY_KILLS, NIGHTLY_ORPHAN_ROUNDS,
-    NIGHTLY_REQUESTS, NIGHTLY_SEEDS, Scale,
+    NIGHTLY_REQUESTS, NIGHTLY_SEEDS, Scale, variables,
 };
 use crate::mutate::{self, MutateArgs};
 use crate::orphans::{self, OrphansArgs};
 use crate::sim::{self, SimArgs};
 use crate::soak::{self, SoakArgs};
 use crate::steps::{self, CheckStep, Report, Tally};
+use crate::tools;
 
 /// Run everything in full, for hours, and write docs/nightly.md
 ///
@@ -41,6 +43,7 @@ const PARTS: &[CheckStep] = &[
     CheckStep { name: "deny", run: checks::deny },
     CheckStep { name: "build", run: checks::build },
     CheckStep { name: "tests", run: test },
+    CheckStep { name: "ground", run: ground },
     CheckStep { name: "doc tests", run: checks::doc_tests },
     CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &NIGHTLY_REQUESTS) },
     CheckStep { name: "agents", run: |root| checks::agents(root, "agents-all") },
@@ -59,6 +62,10 @@ fn how_much(part: &str) -> String {
             let more = COUNTS.iter().map(|count| format!("{} {}", number(count.nightly), count.what));
             let more = more.collect::<Vec<_>>().join(", ");
             format!("all; {more}, at least {NIGHTLY_KILL_POINTS_MIN} kill points")
+        }
+        "ground" => {
+            "what the ground and the wall are tried with, once more, with the program as it is released"
+                .to_owned()
         }
         "http fuzz" => format!("at least {} requests", number(NIGHTLY_REQUESTS.min)),
         "agents" => "every story of every agent, beside the table in [agents.md](agents.md)".to_owned(),
@@ -94,6 +101,20 @@ fn test(root: &Path) -> Result<Tally> {
         "{points} kill points, not {NIGHTLY_KILL_POINTS_MIN}: {}",
         told.words()
     );
+    Ok(Tally { said: told.words(), ..tally })
+}
+
+/// The tests of agents and repositories that are hostile.
+const HOSTILE: &str =
+    "test(/^(attacks|flood|ground|hostile|liars|listed|remembered|shapes|swapped|tidied|wall)::/)";
+
+/// They are tried with the program as people get it: what is quicker there, or compiled away, is another program.
+fn ground(root: &Path) -> Result<Tally> {
+    let mut nextest = Command::new(tools::nextest()?);
+    nextest.args(["nextest", "run", "--locked", "--release", "--package", "homing", "--profile", "all"]);
+    nextest.args(["-E", HOSTILE]).current_dir(root).envs(variables(Scale::Nightly));
+    let tally = checks::counted(root, "all", nextest)?;
+    let told = told::read(&checks::report(root, "all"))?;
     Ok(Tally { said: told.words(), ..tally })
 }
 

@@ -87,7 +87,9 @@ pub(crate) fn write_page(root: &Path, table: &[(&str, Figure)], rounds: usize, b
     let path = root.join("docs/performance.md");
     let page = fs::read_to_string(&path)?;
     let others = format!("others used {:.0} % of it when the run began", busy * 100.0);
-    let figures = format!("Medians of {rounds} rounds on {}; {others}.\n\n{}", machine(), print(table));
+    let of = crate::nightly::page::commit(root)?;
+    let figures =
+        format!("Medians of {rounds} rounds on {}, of commit {of}; {others}.\n\n{}", machine(), print(table));
     fs::write(&path, replace(&page, &figures).context("docs/performance.md has lost its marks")?)?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::figure::{Figure, Rounds, both};
 use super::place::Bench;
 
 const PAIRS: &str = "10000";
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 23] = [
     "session",
     "facts",
     "preview_undo",
@@ -16,11 +16,20 @@ const VERBS: [&str; 14] = [
     "grants",
     "export",
     "worktrees",
+    "changes",
     "receipt",
     "say",
     "stop",
     "end",
     "accept_offer",
+    "undo",
+    "redo",
+    "fork",
+    "scope",
+    "merge",
+    "apply",
+    "restore",
+    "stop_background",
 ];
 /// Anybody may be let in: who is asked about shares nothing with them anyway.
 const CONFIG: &str = "log = \"warn\"\ntrust_everyone = true\n";

@@ -17,6 +17,8 @@ const COUNT: &str = "20";
 const FILES: [usize; 3] = [1_000, 20_000, 100_000];
 /// Messages in each of them: a snapshot of the largest takes long.
 const COUNT_THERE: &str = "5";
+/// Looks of the person's own before and after the messages of a round: one alone is as quick as the caches happen to be.
+const STATUSES: usize = 5;
 /// A snapshot may take so many times as long as the person's own look at the repository.
 const STATUS_RATIO_MAX: f64 = 1.5;
 /// Turns that each change something, to see what that takes of the disk.
@@ -24,6 +26,8 @@ const CHANGES: &str = "10";
 /// Bytes of a file that a turn changes, and how many such files one changes.
 const CHANGED_BYTES: u64 = 10_000;
 const CHANGED_FILES: [u64; 2] = [1, 100];
+/// The disk may grow by so many times what changed.
+const DISK_RATIO_MAX: f64 = 2.0;
 const FSYNCS: usize = 60;
 /// The most we may add to the agent's own start, besides three fsyncs.
 const ADDED_US: f64 = 5_000.0;
@@ -84,8 +88,9 @@ fn in_repository(
     bench.load(server, "word", &[("count", "1"), ("directory", there)])?;
     let mut rounds = Rounds::default();
     for _ in 0..bench.rounds {
-        rounds.note("status", status_us(&repository)?);
+        note_statuses(&mut rounds, &repository)?;
         let took = bench.load(server, "word", &[("count", COUNT_THERE), ("directory", there)])?;
+        note_statuses(&mut rounds, &repository)?;
         rounds.note_all("word", &took["word"], &["p50_us"])?;
         rounds.note_all("end", &took["end"], &["p50_us"])?;
     }
@@ -100,6 +105,13 @@ fn in_repository(
         added("word.p50_us", plain.0, "before the first word"),
         added("end.p50_us", plain.1, "after the last one"),
     ])
+}
+
+fn note_statuses(rounds: &mut Rounds, repository: &Path) -> Result<()> {
+    for _ in 0..STATUSES {
+        rounds.note("status", status_us(repository)?);
+    }
+    Ok(())
 }
 
 /// The person's own look at their repository.
@@ -134,9 +146,11 @@ fn disk(bench: &Bench) -> Result<Vec<Figure>> {
         let after = held_bytes(&data)? + held_bytes(&repository.join(".git"))?;
         let (each, wanted) = (after.saturating_sub(before) / turns, changed * CHANGED_BYTES);
         let what = format!("disk that a turn adds which changes {changed} × 10 kB of 1,000 files");
+        let ratio = each as f64 / wanted as f64;
         figures.push(
             Figure::new(what, format!("{} kB", each / 1_000))
-                .beside(format!("changed {} kB", wanted / 1_000), each as f64 / wanted as f64),
+                .beside(format!("changed {} kB", wanted / 1_000), ratio)
+                .aim("≤ 2.00 ×", ratio <= DISK_RATIO_MAX),
         );
     }
     Ok(figures)

@@ -20,14 +20,17 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn now(root: &Path) -> Result<Self> {
         let date = printed(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M"]))?;
-        let git = |arguments: &[&str]| printed(Command::new("git").args(arguments).current_dir(root));
-        let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
-        // The page itself, and that of the bench, are written while we run.
-        let changed =
-            git(&["status", "--porcelain", "--", ".", ":!docs/nightly.md", ":!docs/performance.md"])?;
-        let commit = if changed.is_empty() { commit } else { format!("{commit} and changes") };
-        Ok(Self { date, commit })
+        Ok(Self { date, commit: commit(root)? })
     }
+}
+
+/// The state of the checkout: its commit, and whether something is changed.
+pub(crate) fn commit(root: &Path) -> Result<String> {
+    let git = |arguments: &[&str]| printed(Command::new("git").args(arguments).current_dir(root));
+    let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
+    // The page itself, and that of the bench, are written while we run.
+    let changed = git(&["status", "--porcelain", "--", ".", ":!docs/nightly.md", ":!docs/performance.md"])?;
+    Ok(if changed.is_empty() { commit } else { format!("{commit} and changes") })
 }
 
 fn printed(command: &mut Command) -> Result<String> {

@@ -44,7 +44,7 @@ pub(crate) async fn twins(asked: &Asked) -> String {
 type MakeRequest = fn(&Asked, &Target) -> Vec<u8>;
 
 /// Reads first; then wishes, each of which leaves its refusal in the audit.
-const VERBS: [(&str, MakeRequest); 14] = [
+const VERBS: [(&str, MakeRequest); 23] = [
     ("session", |asked, target| read(asked, &format!("sessions/{}", target.session))),
     ("facts", |asked, target| read(asked, &format!("sessions/{}/facts", target.session))),
     ("preview_undo", |asked, target| read(asked, &format!("sessions/{}/undo?turn=1", target.session))),
@@ -54,6 +54,7 @@ const VERBS: [(&str, MakeRequest); 14] = [
     ("grants", |asked, target| read(asked, &format!("sessions/{}/grants", target.session))),
     ("export", |asked, target| read(asked, &format!("sessions/{}/export", target.session))),
     ("worktrees", |asked, target| read(asked, &format!("worktrees?session={}", target.session))),
+    ("changes", |asked, target| read(asked, &format!("sessions/{}/changes?turn=1", target.session))),
     ("receipt", |asked, target| read(asked, &format!("messages/{}", target.message))),
     ("say", |asked, target| {
         let body = json!({ "to": { "session": target.session }, "text": "hello" });
@@ -62,6 +63,14 @@ const VERBS: [(&str, MakeRequest); 14] = [
     ("stop", |asked, target| wish(asked, &format!("messages/{}/stop", target.message))),
     ("end", |asked, target| wish(asked, &format!("sessions/{}/end", target.session))),
     ("accept_offer", |asked, target| wish(asked, &format!("sessions/{}/hand-over/accept", target.session))),
+    ("undo", |asked, target| of_session(asked, target, "undo", &json!({ "turn": 1 }))),
+    ("redo", |asked, target| of_session(asked, target, "redo", &json!({ "turn": 1 }))),
+    ("fork", |asked, target| wish(asked, &format!("sessions/{}/fork", target.session))),
+    ("scope", |asked, target| of_session(asked, target, "scope", &json!({ "exit": true }))),
+    ("merge", |asked, target| wish(asked, &format!("sessions/{}/worktrees/fix/merge", target.session))),
+    ("apply", |asked, target| wish(asked, &format!("sessions/{}/worktrees/fix/apply", target.session))),
+    ("restore", |asked, target| wish(asked, &format!("sessions/{}/worktrees/fix/restore", target.session))),
+    ("stop_background", |asked, target| wish(asked, &format!("sessions/{}/stop-background", target.session))),
 ];
 
 fn read(asked: &Asked, path: &str) -> Vec<u8> {
@@ -70,6 +79,10 @@ fn read(asked: &Asked, path: &str) -> Vec<u8> {
 
 fn wish(asked: &Asked, path: &str) -> Vec<u8> {
     post(asked, &format!("/api/v1/{path}"), &json!({}))
+}
+
+fn of_session(asked: &Asked, target: &Target, verb: &str, body: &Value) -> Vec<u8> {
+    post(asked, &format!("/api/v1/sessions/{}/{verb}", target.session), body)
 }
 
 /// One request, again and again: a wish under another key each time.

@@ -500,7 +500,14 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
         }
         let order = Some(json!({"order": [message.to_string()]}));
         script.ask("PUT", &format!("/api/v1/sessions/{session}/queue"), order).await;
+        script.ask("POST", &format!("/api/v1/sessions/{session}/stop-background"), None).await;
+        let tree = format!("/api/v1/sessions/{session}/worktrees/blue");
+        script.ask("DELETE", &tree, None).await;
+        for verb in ["restore", "merge", "apply"] {
+            script.ask("POST", &format!("{tree}/{verb}"), Some(json!({}))).await;
+        }
     }
+    script.get(&format!("/api/v1/messages/{message}/attachments/1")).await;
     script.ask("POST", "/api/v1/messages", say(json!({"conversation": conversation}))).await;
     script.ask("POST", &format!("/api/v1/messages/{message}/stop"), None).await;
     for there in [false, true] {

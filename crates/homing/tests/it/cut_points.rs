@@ -307,3 +307,63 @@ fn what_a_worker_had_begun_that_is_killed_is_gone_on_with_by_the_next_one() {
         kill_points_of(&format!("the worker while it does: {operation}"), cuts);
     }
 }
+
+/// Work brought back by a merge and by an apply, and a worktree that goes and comes again, while the worker is killed at runs of git.
+#[test]
+fn a_worker_that_is_killed_leaves_no_worktree_half_way() {
+    let cut = Cut::new();
+    let yard = Yard::of(cut.setup());
+    let server = yard.homing.pid();
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    let shed = PathBuf::from(text(&yard.now(), "directory"));
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    yard.write("own.txt", "own");
+    let mut cuts = [0; 4];
+    for (number, point) in some_points(LONG_STRIDE).enumerate() {
+        let ask = |method: &str, verb: &str| {
+            cut.arm_with(point.0, point.1, move || end_worker(server));
+            let path = format!("/api/v1/sessions/{}/worktrees/shed{verb}", yard.session);
+            let key = format!("{method}{verb}-{number}");
+            let body = (method == "POST").then(|| json!({}));
+            eventually("there is a verdict", || {
+                let headers = [("Idempotency-Key", key.as_str())];
+                let answered = yard.homing.http().must(method, &path, &headers, body.as_ref());
+                assert!(answered.status < 300, "{method} {verb} at {point:?}: {}", answered.text());
+                (answered.status == 200).then_some(())
+            });
+            usize::from(cut.disarm())
+        };
+        let (merged, applied) = (format!("merged{number}.txt"), format!("applied{number}.txt"));
+        fs::write(shed.join(&merged), "merged").unwrap();
+        git(&shed, &["add", "."]);
+        git(&shed, &["commit", "-q", "-m", "work"]);
+        let mut was_cut = vec![ask("POST", "/merge")];
+        assert_eq!((yard.read(&merged), yard.read("own.txt")), ("merged".into(), "own".into()), "{point:?}");
+        fs::write(shed.join(&applied), "applied").unwrap();
+        let left = everything(&shed);
+        was_cut.push(ask("POST", "/apply"));
+        assert_eq!(
+            (yard.read(&applied), yard.read("own.txt")),
+            ("applied".into(), "own".into()),
+            "{point:?}"
+        );
+        was_cut.push(ask("DELETE", ""));
+        assert!(!shed.exists(), "{point:?}");
+        was_cut.push(ask("POST", "/restore"));
+        assert_eq!(everything(&shed), left, "{point:?}");
+        yard.has_no_lock();
+        // The next merge wants a place in which nothing is changed.
+        yard.git(&["reset", "-q"]);
+        fs::remove_file(yard.place.join(&applied)).unwrap();
+        fs::remove_file(shed.join(&applied)).unwrap();
+        for (all, cut) in cuts.iter_mut().zip(&was_cut) {
+            *all += cut;
+        }
+        if !was_cut.contains(&1) {
+            break;
+        }
+    }
+    for (operation, cuts) in ["merge", "apply", "worktree rm", "worktree restore"].into_iter().zip(cuts) {
+        kill_points_of(&format!("the worker while it does: {operation}"), cuts);
+    }
+}

@@ -26,7 +26,7 @@ const DEPTH: usize = 600;
 /// a giant to read while the machine has other things to do.
 const LONG: Duration = Duration::from_secs(300);
 /// Words that stand only where nobody may look.
-const SECRET: &str = "words-of-a-colleague-that-stay-there";
+pub(crate) const SECRET: &str = "words-of-a-colleague-that-stay-there";
 
 /// The places that git reads, or that we do.
 const PLACES: &[&str] = &[
@@ -263,7 +263,7 @@ fn bind(path: &Path) -> UnixListener {
 }
 
 /// True if a file below a directory has these words in it. Links are not followed.
-fn holds(root: &Path, words: &str) -> bool {
+pub(crate) fn holds(root: &Path, words: &str) -> bool {
     let mut left = vec![root.to_path_buf()];
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
@@ -282,13 +282,13 @@ fn holds(root: &Path, words: &str) -> bool {
 }
 
 /// Somebody who asks all the time whether the server is well.
-struct Pulse {
+pub(crate) struct Pulse {
     is_over: Arc<AtomicBool>,
     beats: std::thread::JoinHandle<Vec<Duration>>,
 }
 
 impl Pulse {
-    fn of(http: Http) -> Self {
+    pub(crate) fn of(http: Http) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
         let beats = std::thread::spawn(move || {
@@ -305,7 +305,7 @@ impl Pulse {
     }
 
     /// The time within which 99 of 100 answers came, and how many there were.
-    fn stop(self) -> (Duration, usize) {
+    pub(crate) fn stop(self) -> (Duration, usize) {
         self.is_over.store(true, Ordering::Relaxed);
         let mut took = self.beats.join().expect("the server answers");
         took.sort();

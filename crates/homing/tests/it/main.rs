@@ -46,6 +46,7 @@ mod stopping;
 mod swapped;
 mod talking;
 mod terminal;
+mod tidied;
 mod told;
 mod versions;
 mod wall;

@@ -398,6 +398,12 @@ impl<'a> Tried<'a> {
             }
         }
         self.compare("enter", before);
+        let shed = PathBuf::from(text(
+            &self.http.get(&format!("/api/v1/sessions/{}", self.session)).json(),
+            "directory",
+        ));
+        fs::write(shed.join("left.txt"), "left in it").unwrap();
+        let left = contents_of(&shed);
         if let Some(why) = self.change("POST", "scope", Some(&json!({ "exit": true }))) {
             self.wrong.push(format!("exit: {why}"));
         }
@@ -408,6 +414,11 @@ impl<'a> Tried<'a> {
         self.expect("rm", removed.status, &removed.text());
         let restored = self.http.post(&self.at("worktrees/shed/restore"), &json!({}));
         self.expect("restore", restored.status, &restored.text());
+        let whole = contents_of(&shed);
+        let paths = left.keys().chain(whole.keys()).collect::<std::collections::BTreeSet<_>>();
+        for path in paths.into_iter().filter(|path| left.get(*path) != whole.get(*path)) {
+            self.wrong.push(format!("restore: {} is not as it was left", path.display()));
+        }
         let removed = self.http.must("DELETE", &self.at("worktrees/shed"), &[], None);
         self.expect("rm again", removed.status, &removed.text());
         self.compare("rm and restore", before);
@@ -527,6 +538,13 @@ fn files_of(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         }
     }
     found
+}
+
+/// Its files and links alone: git knows no empty directories.
+fn contents_of(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut files = files_of(root);
+    files.retain(|path, _| !root.join(path).symlink_metadata().is_ok_and(|about| about.is_dir()));
+    files
 }
 
 /// The answer of git; nothing if it does not succeed.

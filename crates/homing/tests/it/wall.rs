@@ -6,8 +6,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use serde_json::json;
-use testkit::{Homing, Http, Setup};
+use serde_json::{Value, json};
+use testkit::{Homing, Http, Setup, eventually};
 
 use crate::{homing, setup, text};
 
@@ -370,5 +370,85 @@ fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_oth
     assert!(text(&receipt, "notice").contains("[wall.people]"), "{receipt}");
     assert!(self::shell(&homing, "api:own/host", "id -un").contains("root"));
     assert!(shell(&bob, "bob", "cat note").contains(CANARY));
+    homing.until_nothing_is_left();
+}
+
+/// Everything that looks at a repository or changes something in it runs as the person's own user, and what is kept of it is that
+/// user's, too.
+#[test]
+fn a_person_with_a_user_of_their_own_has_turns_undone_and_worktrees_as_that_user() {
+    if !rustix::process::geteuid().is_root() {
+        return is_refused_without_root();
+    }
+    let open = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let bin = tempfile::tempdir().unwrap();
+    let exe = bin.path().join("homing");
+    std::fs::copy(crate::EXE, &exe).unwrap();
+    open(bin.path(), 0o755);
+    let mut homing = Setup::new(&exe).start();
+    open(homing.root(), 0o755);
+    let log = homing.root().join("agent.log");
+    std::fs::write(&log, "").unwrap();
+    open(&log, 0o666);
+    let link = crate::people::add(&homing, &["bob"]);
+    let code = link.rsplit('/').next().unwrap().trim().to_owned();
+    let signed = homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
+    let secret = text(&signed, "secret");
+    let bob = id_of(&homing, "bob");
+    let place = homing.root().join("bobs");
+    crate::yard::repository(&place);
+    let owned = std::process::Command::new("chown").args(["-R", "nobody"]).arg(&place).status().unwrap();
+    assert!(owned.success());
+    homing
+        .http()
+        .must("PUT", "/api/v1/roots", &[], Some(&json!({ "directory": place, "to": { "user": bob } })))
+        .expect(200);
+    homing.terminate();
+    std::fs::write(homing.data().join("homing.toml"), users(&[(&bob, "nobody")])).unwrap();
+    homing.restart();
+    let http = Http::new(&homing.http().host, &secret);
+    let to = json!({ "new": { "directory": place } });
+    let said = http.send(&to, "!run id -un; echo work > work.txt; echo three >> kept.txt");
+    http.until_final(&text(&said, "id"));
+    let session = text(&said, "session");
+    let at = |what: &str| format!("/api/v1/sessions/{session}/{what}");
+    let changes = http.get(&at("changes?turn=1")).expect(200);
+    assert_eq!(changes["files"].as_array().map(Vec::len), Some(2), "{changes}");
+    let until = |is_so: &dyn Fn(&Value) -> bool| {
+        eventually("it is so", || {
+            let now = http.get(&format!("/api/v1/sessions/{session}")).expect(200);
+            is_so(&now).then_some(now)
+        })
+    };
+    http.post(&at("undo"), &json!({ "turn": 1, "all": true })).expect(200);
+    eventually("it is undone", || (!place.join("work.txt").exists()).then_some(()));
+    http.post(&at("scope"), &json!({ "enter": { "name": "shed" } })).expect(200);
+    let entered = until(&|now| now["epoch"] == 1);
+    let shed = std::path::PathBuf::from(text(&entered, "directory"));
+    let said = http.send(&json!({ "session": session }), "!run echo inside > inside.txt; id -un");
+    http.until_final(&text(&said, "id"));
+    let forked = text(&http.post(&at("fork"), &json!({})).expect(201), "id");
+    eventually("the fork has its worktree", || {
+        let fork = http.get(&format!("/api/v1/sessions/{forked}")).expect(200);
+        fork["worktree"].is_object().then_some(())
+    });
+    let uid = |path: &Path| std::os::unix::fs::MetadataExt::uid(&std::fs::symlink_metadata(path).unwrap());
+    let nobody = 65_534;
+    assert_eq!([uid(&shed), uid(&shed.join("inside.txt")), uid(&place.join("kept.txt"))], [nobody; 3]);
+    // All that is kept of the repository is that user's, and no other user's to read.
+    let kept = homing.data().join("git/users/nobody");
+    let stores: Vec<_> = std::fs::read_dir(kept.join("snapshots")).unwrap().map(Result::unwrap).collect();
+    assert!(!stores.is_empty());
+    for store in &stores {
+        assert_eq!(uid(&store.path()), nobody, "{:?}", store.path());
+        let mode = std::fs::metadata(store.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+    http.post(&at("scope"), &json!({ "exit": true })).expect(200);
+    until(&|now| now["epoch"] == 2);
+    http.must("DELETE", &at("worktrees/shed"), &[], None).expect(200);
+    http.post(&at("worktrees/shed/restore"), &json!({})).expect(200);
+    assert_eq!(std::fs::read_to_string(shed.join("inside.txt")).unwrap(), "inside\n");
+    assert_eq!(uid(&shed.join("inside.txt")), nobody);
     homing.until_nothing_is_left();
 }

@@ -466,3 +466,19 @@ fn whoever_follows_is_told_why_a_worktree_could_not_be_made() {
         assert!(held.err.contains(words), "{words}: {}", held.err);
     }
 }
+
+#[test]
+fn whoever_enters_a_worktree_is_told_which_files_are_only_pointers_of_lfs() {
+    let yard = Yard::new();
+    yard.write("large.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n");
+    yard.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    yard.git(&["-c", "filter.lfs.clean=cat", "add", "."]);
+    yard.git(&["-c", "filter.lfs.clean=cat", "commit", "-q", "-m", "large"]);
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    let told = eventually("it is told", || {
+        let facts = yard.facts();
+        let notice = facts.iter().filter(|fact| fact["type"] == "notice").map(|fact| text(fact, "text"));
+        notice.into_iter().find(|words| words.contains("LFS"))
+    });
+    assert!(told.contains("large.bin") && told.contains("git lfs pull"), "{told}");
+}

@@ -117,7 +117,7 @@ impl crate::NewMessage {
             }
         };
         match to {
-            crate::To::Session(_) => Ok(()),
+            crate::To::Session(to) => to.expect.as_ref().map_or(Ok(()), crate::Expect::check),
             crate::To::Conversation(to) => {
                 to.if_new.as_ref().map_or(Ok(()), IfNew::check)?;
                 to.expect.as_ref().map_or(Ok(()), crate::Expect::check)

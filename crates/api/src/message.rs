@@ -27,6 +27,10 @@ pub struct ToSession {
     /// The session.
     #[schema(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
     pub session: String,
+    /// The agent and model that it has to have: with another one the message is refused (`other_agent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub expect: Option<Expect>,
 }
 
 /// Whatever session this conversation is bound to; a new one if there is none.
@@ -71,7 +75,7 @@ pub struct ToNew {
 impl To {
     /// This session and no other.
     pub fn session(session: impl Into<String>) -> Self {
-        Self::Session(ToSession { session: session.into() })
+        Self::Session(ToSession { session: session.into(), expect: None })
     }
 
     /// Whatever session this conversation is bound to.
@@ -110,14 +114,16 @@ impl<'de> Deserialize<'de> for To {
         let fields: ToFields = object(deserializer)?;
         let expects = fields.expect.is_some();
         match (fields.session, fields.conversation, fields.new, fields.if_new) {
-            (Some(session), None, None, None) if !expects => Ok(Self::Session(ToSession { session })),
+            (Some(session), None, None, None) => {
+                Ok(Self::Session(ToSession { session, expect: fields.expect }))
+            }
             (None, Some(conversation), None, if_new) => {
                 Ok(Self::Conversation(ToConversation { conversation, if_new, expect: fields.expect }))
             }
             (None, None, Some(new), None) if !expects => Ok(Self::New(ToNew { new })),
-            (Some(_), None, None, None) | (None, None, Some(_), None) => {
-                Err(de::Error::custom("`expect` goes with `conversation`"))
-            }
+            (None, None, Some(_), None) => Err(de::Error::custom(
+                "`expect` goes with `conversation` and `session`: a new session is made as `new` says",
+            )),
             (None, Some(_), Some(_), None) => Err(de::Error::custom(
                 "name exactly one of `session`, `conversation` and `new`; a new session takes a conversation over that is named in `new`",
             )),

@@ -1,6 +1,6 @@
 //! Where a message would go, without sending one.
 
-use crate::{Address, EndWhy, Invalid, Previous, Session};
+use crate::{Address, EndWhy, Expect, Invalid, Previous, Session};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -24,12 +24,28 @@ pub struct RouteQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
     pub directory: Option<String>,
+    /// The agent that a session that is there has to have, as in `expect` of a message; with another one it would be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub agent: Option<String>,
+    /// The model that it has to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
+    pub model: Option<String>,
 }
 
 impl RouteQuery {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
-        self.directory.as_deref().map_or(Ok(()), crate::check::directory)
+        self.directory.as_deref().map_or(Ok(()), crate::check::directory)?;
+        self.expect().as_ref().map_or(Ok(()), Expect::check)
+    }
+
+    /// The agent and model that a session that is there has to have.
+    pub fn expect(&self) -> Option<Expect> {
+        let Self { agent, model, .. } = self;
+        let expect = Expect { agent: agent.clone(), model: model.clone() };
+        Some(expect).filter(|expect| *expect != Expect::default())
     }
 }
 

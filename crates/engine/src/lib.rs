@@ -96,7 +96,7 @@ pub use ports::{
 pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use roster::Lists;
-pub use view::{AgentView, Explained, QueuedView, ReceiptView, Views, WAIT_MAX, who_changed};
+pub use view::{AgentView, Explained, QueuedView, ReceiptView, RouteChoice, Views, WAIT_MAX, who_changed};
 pub use wait::{Wait, WaitWhy};
 pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
 

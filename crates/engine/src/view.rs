@@ -22,7 +22,7 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, DiskTotals, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter, SessionRow,
+    BindingRow, DiskTotals, Expected, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter, SessionRow,
     SessionsQuery, StoreError, StoredEntry, TypedName, Which,
 };
 use tokio::sync::Semaphore;
@@ -76,6 +76,17 @@ pub struct Explained {
     pub before: Option<Previous>,
     /// Why a session could not be made in the directory that was named for it, if there would be a new one.
     pub unfit: Option<ViewError>,
+    /// True if the session that was found has another agent or model than is expected.
+    pub is_another: bool,
+}
+
+/// The choices that come along with the question where something would go.
+#[derive(Debug, Clone, Default)]
+pub struct RouteChoice<'a> {
+    /// The directory of the session, if one would be made.
+    pub directory: Option<&'a str>,
+    /// The agent and model that a session that is there has to have.
+    pub expected: Option<Expected>,
 }
 
 /// An agent that is configured.
@@ -379,7 +390,7 @@ impl Views {
         &self,
         by: &Principal,
         to: To,
-        directory: Option<&str>,
+        RouteChoice { directory, expected }: RouteChoice<'_>,
         trace: &Trace,
     ) -> Result<Explained, ViewError> {
         may_read(by, "session")?;
@@ -399,7 +410,11 @@ impl Views {
             (Ok(Route::Create { .. }), Some(directory)) => self.choose(by, directory).err(),
             _ => None,
         };
-        Ok(Explained { route, session, before, unfit })
+        let is_another = match (&session, &expected) {
+            (Some(session), Some(expected)) => !expected.fits(&session.scope),
+            _ => false,
+        };
+        Ok(Explained { route, session, before, unfit, is_another })
     }
 
     /// Judges if a directory could be chosen for a session, as for a real one.

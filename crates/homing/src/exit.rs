@@ -185,6 +185,9 @@ fn grant_hint(detail: &str) -> String {
     )
 }
 
+/// Both ways out, for a message and for a question where one would go.
+pub(crate) const OTHER_AGENT_HINT: &str = "`homing scope set --agent NAME --model NAME` changes it; `homing send --new --agent NAME …` makes a new session, and this one goes on";
+
 /// The server's advice is for programs; where the command line has something better, it says that.
 fn hint(code: Code) -> Option<&'static str> {
     Some(match code {
@@ -220,9 +223,7 @@ fn hint(code: Code) -> Option<&'static str> {
             "answer a permission with --yes or --no, a choice with --choose N, words with --say TEXT; `homing approve QUESTION` shows what it takes"
         }
         Code::UnknownAgent => "`homing agents` lists the agents there are; name one with --agent NAME",
-        Code::OtherAgent => {
-            "`homing scope set --agent NAME --model NAME` changes it; `homing send --new --agent NAME …` makes a new session, and this one goes on"
-        }
+        Code::OtherAgent => OTHER_AGENT_HINT,
         Code::BadDirectory => "name a directory that is there",
         Code::Invalid => "mend what is named; `--help` says what it may be",
         Code::Busy => "wait for the end of the turn, or stop it with `homing stop`",

@@ -4,11 +4,11 @@ use anyhow::Result;
 use api::client::ClientError;
 use api::{
     Code, Expect, Explained, IfNew, NewMessage, OwnWorktree, Previous, Receipt, RouteQuery, To,
-    ToConversation,
+    ToConversation, ToSession,
 };
 
 use crate::completion::Completes;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OTHER_AGENT_HINT};
 use crate::here::{self, Here, quoted};
 use crate::names;
 use crate::remote::{OrCliError, Remote};
@@ -61,10 +61,18 @@ pub(crate) struct MakeArgs {
 }
 
 impl MakeArgs {
-    /// True if something was said that counts for a new session only.
-    fn is_for_new(&self) -> bool {
-        let Self { agent: _, model: _, mode, directory, title, worktree, base: _, branch: _ } = self;
-        [mode, directory, title, worktree].into_iter().any(Option::is_some)
+    /// The options that were named and count for a new session only.
+    fn for_new(&self) -> Vec<&'static str> {
+        let Self { agent: _, model: _, mode, directory, title, worktree, base, branch } = self;
+        let named = [
+            ("--mode", mode),
+            ("--directory", directory),
+            ("--title", title),
+            ("--worktree", worktree),
+            ("--base", base),
+            ("--branch", branch),
+        ];
+        named.into_iter().filter(|(_, value)| value.is_some()).map(|(option, _)| option).collect()
     }
 
     /// As the server wants it. Without a directory it is that of the conversation; a server elsewhere does not have that one,
@@ -95,8 +103,10 @@ impl MakeArgs {
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) to: To,
-    /// True if a person said how a session is to be made.
-    made_to_order: bool,
+    /// The options for a new session that a person has named.
+    for_new: Vec<&'static str>,
+    /// True if the directory decided that it is this session, so that those options never reach the server.
+    is_worktrees: bool,
     /// True if it is the conversation of the directory in which somebody types.
     is_here: bool,
 }
@@ -109,6 +119,7 @@ impl TargetArgs {
 
     /// The destination that a message names.
     pub(crate) async fn resolve(&self, make: &MakeArgs, remote: &Remote) -> Result<Target> {
+        let is_unnamed = self.session.is_none() && self.conversation.is_none();
         let to = match (&self.session, &self.conversation) {
             (Some(session), _) => To::session(&names::session(session, remote).await?),
             (None, Some(address)) => {
@@ -117,8 +128,9 @@ impl TargetArgs {
             }
             (None, None) => self.resolve_here(make, remote).await?,
         };
-        let is_here = self.session.is_none() && self.conversation.is_none() && make.directory.is_none();
-        Ok(Target { to, made_to_order: make.is_for_new(), is_here })
+        let is_here = is_unnamed && make.directory.is_none();
+        let is_worktrees = is_unnamed && matches!(to, To::Session(_));
+        Ok(Target { to, for_new: make.for_new(), is_worktrees, is_here })
     }
 
     async fn resolve_here(&self, make: &MakeArgs, remote: &Remote) -> Result<To> {
@@ -134,7 +146,7 @@ impl TargetArgs {
                 };
                 To::new_in(address, if_new)
             }
-            (false, Some(session)) => To::session(session),
+            (false, Some(session)) => To::Session(ToSession { session, expect: make.expect() }),
             (false, None) => conversation(here.address, if_new, make),
         })
     }
@@ -149,9 +161,14 @@ impl Target {
     pub(crate) fn query(&self) -> RouteQuery {
         let directory = self.directory().map(str::to_owned);
         match self.to.clone() {
-            To::Session(to) => RouteQuery { session: Some(to.session), ..RouteQuery::default() },
-            To::Conversation(to) => {
-                RouteQuery { conversation: Some(to.conversation), directory, ..RouteQuery::default() }
+            To::Session(ToSession { session, expect }) => {
+                let Expect { agent, model } = expect.unwrap_or_default();
+                RouteQuery { session: Some(session), agent, model, ..RouteQuery::default() }
+            }
+            To::Conversation(ToConversation { conversation, expect, .. }) => {
+                let Expect { agent, model } = expect.unwrap_or_default();
+                let conversation = Some(conversation);
+                RouteQuery { conversation, directory, agent, model, ..RouteQuery::default() }
             }
             To::New(to) => {
                 let conversation = to.new.conversation;
@@ -172,7 +189,11 @@ impl Target {
     /// Says it. Whoever may not choose the directory is told how they get to.
     pub(crate) async fn say(&self, message: &NewMessage, remote: &Remote) -> Result<Receipt> {
         let refused = match remote.client.say(message).await {
-            Ok(receipt) => return Ok(receipt),
+            // The server was not told of them: it is here that they are ignored.
+            Ok(receipt) => {
+                let is_ignored = self.is_worktrees && !self.for_new.is_empty();
+                return Ok(Receipt { if_new_ignored: receipt.if_new_ignored || is_ignored, ..receipt });
+            }
             Err(refused) => refused,
         };
         let code = match &refused {
@@ -193,6 +214,10 @@ impl Target {
                 let me = remote.client.me().await.or_cli_error()?;
                 Some(here::how_to_choose(directory, &me))
             }
+            (Some(Code::OtherAgent), _) if self.is_worktrees => Some(
+                "`homing scope set --agent NAME --model NAME` changes it; `homing send --new --agent NAME …`, typed in the repository itself, makes a new session, and this one goes on".to_owned(),
+            ),
+            (Some(Code::OtherAgent), _) => Some(OTHER_AGENT_HINT.to_owned()),
             _ => None,
         })
     }
@@ -225,11 +250,30 @@ impl Target {
             (None, true) => format!("{session} (new)"),
             (None, false) => format!("{session} (joined)"),
         });
-        if receipt.if_new_ignored && self.made_to_order {
-            remote
-                .screen
-                .say("--mode, --directory, --title, --worktree, --base and --branch are for new sessions; this one was there already");
+        if receipt.if_new_ignored {
+            self.say_ignored(remote);
         }
+    }
+
+    /// Tells which options are ignored, because the session is there already.
+    fn say_ignored(&self, remote: &Remote) {
+        let are = match self.for_new.len() {
+            0 => return,
+            1 => "is",
+            _ => "are",
+        };
+        let options = self.for_new.join(", ");
+        let why = match self.is_worktrees {
+            true => "this is the worktree of one that is there already",
+            false => "this one was there already; `--new` makes one",
+        };
+        remote.screen.say(format!("ignored: {options} {are} for a new session, and {why}"));
+    }
+
+    /// Tells it beforehand, once.
+    pub(crate) fn say_ignored_now(&mut self, remote: &Remote) {
+        self.say_ignored(remote);
+        self.for_new.clear();
     }
 }
 

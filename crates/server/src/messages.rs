@@ -52,7 +52,7 @@ pub(crate) async fn say(
     let unattended = message.is_unattended();
     let (to, parts) = message.into_parts();
     let (parts, attachments) = parts_of(parts);
-    let expected = expected(&to);
+    let expected = expected_of(&to);
     let (to, if_new) = destination(&door, &caller.by, to).await?;
     let inbound = Inbound {
         by: caller.by.as_ref().clone(),
@@ -105,10 +105,18 @@ async fn destination(door: &SharedDoor, by: &Principal, to: To) -> ApiResult<(ke
 }
 
 /// The agent and model that a session that is there has to have.
-fn expected(to: &To) -> Option<engine::Expected> {
-    let To::Conversation(to) = to else { return None };
-    let api::Expect { agent, model } = to.expect.clone()?;
-    Some(engine::Expected { agent, model }).filter(|expected| *expected != engine::Expected::default())
+fn expected_of(to: &To) -> Option<engine::Expected> {
+    let expect = match to {
+        To::Session(to) => &to.expect,
+        To::Conversation(to) => &to.expect,
+        To::New(_) => &None,
+    };
+    expect.clone().map(expected).filter(|expected| *expected != engine::Expected::default())
+}
+
+pub(crate) fn expected(wire: api::Expect) -> engine::Expected {
+    let api::Expect { agent, model } = wire;
+    engine::Expected { agent, model }
 }
 
 pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {

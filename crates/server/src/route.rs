@@ -2,13 +2,14 @@
 
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Json, Query, address, session_id};
+use crate::messages::expected;
 use crate::openapi::problems;
 use crate::problem::{ApiError, ApiResult};
 use crate::sessions::{name_owner, session_form};
 use crate::wire::{end_why, previous};
 use api::{Code, Explained, RouteQuery};
 use axum::extract::State;
-use engine::Thing;
+use engine::{RouteChoice, Thing};
 use kernel::{NoRoute, Route, To};
 
 problems! {
@@ -18,7 +19,7 @@ problems! {
 /// Explain where a message would go
 ///
 /// Name exactly one of `session`, `conversation` and `new=true`; with the last two together, a new session would take the
-/// conversation over. Nothing is changed.
+/// conversation over. With `agent` and `model` it says whether a session that is there has them. Nothing is changed.
 #[utoipa::path(
     get, path = "/api/v1/route", tag = "bindings", operation_id = "explain", params(RouteQuery),
     responses((status = 200, description = "Where it would go, and why.", body = Explained), RouteProblems),
@@ -29,6 +30,11 @@ pub(crate) async fn explain(
     Query(query): Query<RouteQuery>,
 ) -> ApiResult<Json<Explained>> {
     query.check()?;
+    let expect = query.expect();
+    if query.new.is_some() && expect.is_some() {
+        let detail = "`agent` and `model` are what a session that is there has to have: leave them out with `new`";
+        return Err(ApiError::new(Code::Invalid, detail));
+    }
     let to = match (query.session, query.conversation, query.new) {
         (Some(session), None, None) => To::Session(session_id("session", &session, &door, &caller.by).await?),
         (None, Some(conversation), None) => To::Conversation(address("conversation", &conversation)?),
@@ -41,8 +47,8 @@ pub(crate) async fn explain(
         }
     };
     let named = to.clone();
-    let directory = query.directory.as_deref();
-    let explained = door.engine.views().explain(&caller.by, to, directory, &caller.trace).await?;
+    let choice = RouteChoice { directory: query.directory.as_deref(), expected: expect.map(expected) };
+    let explained = door.engine.views().explain(&caller.by, to, choice, &caller.trace).await?;
     let mut explained = explained_form(&named, explained);
     if let (Explained::Refused { code: Code::NotFound, .. }, To::Session(session)) = (&explained, &named) {
         let code = Code::NotFound.word();
@@ -60,6 +66,12 @@ fn explained_form(to: &To, explained: engine::Explained) -> Explained {
         return refused(unfit.0.code, None, &unfit.0.detail);
     }
     match (explained.route, explained.session) {
+        (Ok(Route::Existing(_)), Some(session)) if explained.is_another => {
+            let (row, agent) = (&session, &session.scope.agent);
+            let model = row.scope.model.as_ref().map(|model| format!(" with model `{model}`")).unwrap_or_default();
+            let why = format!("{} has `{agent}`{model}, and another one is expected", row.session);
+            refused(Code::OtherAgent, None, &why)
+        }
         (Ok(Route::Existing(_)), Some(session)) => {
             let why = match to {
                 To::Conversation(_) => "the conversation is bound to this open session",

@@ -65,7 +65,7 @@ pub struct Expected {
 
 impl Expected {
     /// True if a session that acts like this is what they take it to be.
-    pub(crate) fn fits(&self, scope: &Scope) -> bool {
+    pub fn fits(&self, scope: &Scope) -> bool {
         let agent_fits = self.agent.as_ref().is_none_or(|agent| *agent == scope.agent);
         agent_fits && (self.model.is_none() || self.model == scope.model)
     }

@@ -4,7 +4,7 @@ use crate::world::{World, conversation, trace};
 use engine::doors::conformance::{self, Behaviour, Candidate};
 use engine::{
     AccessError, Arrived, ConflictError, Delivered, Door, DoorReply, Engine, Hand, Inbound, Outgoing,
-    OutgoingReply, OutgoingState, ReadBack, ReplyWords, Trace,
+    OutgoingReply, OutgoingState, ReadBack, ReplyWords, RouteChoice, Trace,
 };
 use kernel::{Address, Role, Scheme, To};
 use std::sync::Arc;
@@ -196,7 +196,7 @@ async fn a_scheme_can_be_used_and_bound_through_its_own_door_alone() {
     let made = world.engine.way_in().make(&world.me, Default::default(), Some(thread(2)), trace(None)).await;
     assert_eq!(made.unwrap_err(), AccessError::AddressNotYours.into());
     let explained =
-        world.engine.views().explain(&world.me, To::Conversation(thread(1)), None, &trace(None)).await;
+        world.engine.views().explain(&world.me, To::Conversation(thread(1)), RouteChoice::default(), &trace(None)).await;
     assert_eq!(explained.unwrap_err(), AccessError::AddressNotYours.into());
     // And the other way round.
     let elsewhere = Inbound { trace: inside.trace.clone(), ..outside };

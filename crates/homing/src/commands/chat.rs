@@ -44,8 +44,11 @@ pub(crate) struct ChatArgs {
 }
 
 pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
-    let target = args.target.resolve(&args.make, remote).await?;
+    let mut target = args.target.resolve(&args.make, remote).await?;
     let session = greet(&target, remote).await?;
+    if session.is_some() {
+        target.say_ignored_now(remote);
+    }
     // Whoever looks on has just read where the words go.
     let announced = session.clone().filter(|_| remote.screen.err_is_terminal);
     let (input, screen) = ChatInput::begin(remote.screen)?;

@@ -2,10 +2,11 @@
 //! that of the worktree one stands in.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::yard::{Yard, repository};
 use crate::{homing, setup, text};
+use serde_json::Value;
 use testkit::{CommandOutput, Homing};
 
 fn session(sent: &CommandOutput) -> String {
@@ -154,6 +155,66 @@ fn in_a_sessions_worktree_commands_go_to_that_session() {
         assert_eq!(text(&yard.homing.run_in(at, &["show", "--json"]).json(0), "id"), session);
     }
     assert_eq!(say(&yard.homing, &yard.place, &[]), yard.session, "the repository's is what it was");
+}
+
+/// A session in a worktree of its own, and where that is.
+fn in_a_worktree(yard: &Yard) -> (String, PathBuf) {
+    let sent = yard.homing.run(&["send", "--new", "--worktree=fix", "--json", "hello"]).json(0);
+    yard.homing.http().until_final(&text(&sent, "id"));
+    let session = text(&sent, "session");
+    let shown = yard.homing.run(&["show", &session, "--json"]).json(0);
+    (session, PathBuf::from(text(&shown, "directory")))
+}
+
+#[test]
+fn in_a_sessions_worktree_another_agent_or_model_is_refused_as_anywhere() {
+    let yard = Yard::of(setup().config("[agents.second]\nkind = \"scripted\"\n"));
+    let (session, tree) = in_a_worktree(&yard);
+    let turns = || yard.homing.run(&["show", &session, "--json"]).json(0)["number"].clone();
+    let before = turns();
+    for other in [["--agent", "second"], ["--model", "fast"]] {
+        let refused = yard.homing.run_in(&tree, &["send", other[0], other[1], "hello"]);
+        refused.expect(1);
+        let told = &refused.err;
+        assert!(told.contains(&session) && told.contains("`scripted`"), "{told}");
+        assert!(told.contains("homing scope set") && told.contains("--new"), "{told}");
+        let problem = yard.homing.run_in(&tree, &["send", "--json", other[0], other[1], "hello"]).json(1);
+        assert_eq!(problem["code"], "other_agent");
+        let talk = yard.homing.run_in(&tree, &["chat", other[0], other[1]]);
+        talk.expect(1);
+        assert!(talk.err.contains("`scripted`") && talk.err.contains("homing scope set"), "{}", talk.err);
+        let explained = yard.homing.run_in(&tree, &["route", "explain", other[0], other[1]]);
+        assert!(explained.expect(1).contains("other_agent") && explained.out.contains("--new"), "{explained:?}");
+    }
+    assert_eq!(turns(), before, "nothing was said to it");
+    assert_eq!(say(&yard.homing, &tree, &["--agent", "scripted"]), session, "what it is may be said");
+    yard.homing.run_in(&tree, &["route", "explain", "--agent", "scripted"]).expect(0);
+}
+
+#[test]
+fn in_a_sessions_worktree_options_for_a_new_session_are_ignored_and_it_is_said_which() {
+    let yard = Yard::new();
+    let (session, tree) = in_a_worktree(&yard);
+    let options = ["--mode=plan", "--directory=..", "--title=other", "--worktree=more", "--branch=mine"];
+    let named = ["--mode", "--directory", "--title", "--worktree", "--branch"];
+    let sent = yard.homing.run_in(&tree, &[&["send", "--json", "hello"], &options[..]].concat());
+    let receipt = sent.json(0);
+    assert_eq!((text(&receipt, "session"), &receipt["if_new_ignored"]), (session, &Value::Bool(true)));
+    let said = format!("ignored: {} are for a new session", named.join(", "));
+    assert!(sent.err.contains(&said) && sent.err.contains("worktree of one"), "{}", sent.err);
+    // Only what was named, and nothing where nothing was.
+    let one = yard.homing.run_in(&tree, &["send", "--title", "other", "hello"]);
+    one.expect(0);
+    assert!(one.err.contains("ignored: --title is for") && !one.err.contains("--mode"), "{}", one.err);
+    let none = yard.homing.run_in(&tree, &["send", "--json", "hello"]);
+    assert!(none.json(0).get("if_new_ignored").is_none() && !none.err.contains("ignored"), "{none:?}");
+    let talk = yard.homing.run_in(&tree, &["chat", "--mode", "plan"]);
+    talk.expect(0);
+    assert!(talk.err.contains("ignored: --mode is for a new session"), "{}", talk.err);
+    // Elsewhere it is the server that says so, of the same options.
+    let here = yard.homing.run(&["send", "--title", "other", "hello"]);
+    here.expect(0);
+    assert!(here.err.contains("ignored: --title is for") && here.err.contains("--new"), "{}", here.err);
 }
 
 #[test]

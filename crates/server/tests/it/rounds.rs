@@ -197,6 +197,32 @@ async fn a_message_for_another_agent_is_refused_and_says_what_there_is() {
     let problem = refused.problem().unwrap();
     assert_eq!((problem.code, problem.status), (Code::OtherAgent, 409));
     assert!(problem.detail.contains("`scripted`") && problem.detail.contains(&first.session), "{problem:?}");
+    // A session that is named has to have it, too, and the route says so beforehand.
+    let session = first.session.clone();
+    let named = |agent: &str| {
+        let expect = Some(Expect { agent: Some(agent.into()), model: None });
+        To::Session(ToSession { session: session.clone(), expect })
+    };
+    let refused = client.say(&NewMessage::text(named("other"), "three")).await.unwrap_err();
+    assert_eq!(refused.problem().unwrap().code, Code::OtherAgent);
+    client.say(&NewMessage::text(named("scripted"), "four")).await.unwrap();
+    let route = |agent: &str, model: Option<&str>| {
+        let (agent, model) = (Some(agent.into()), model.map(str::to_owned));
+        RouteQuery { session: Some(session.clone()), agent, model, ..RouteQuery::default() }
+    };
+    for (query, fits) in [
+        (route("scripted", None), true),
+        (route("other", None), false),
+        (route("scripted", Some("fast")), false),
+    ] {
+        match client.explain(&query).await.unwrap() {
+            Explained::Existing { .. } => assert!(fits, "{query:?}"),
+            Explained::Refused { code, why, .. } => {
+                assert!(!fits && code == Code::OtherAgent && why.contains("`scripted`"), "{query:?}: {why}");
+            }
+            Explained::New { .. } => panic!("{query:?}"),
+        }
+    }
     let post = world.ask("POST", "/api/v1/messages").header("content-type", "application/json");
     let said = post.body(r#"{"to":{"new":{},"expect":{}},"text":"x"}"#).send().await.unwrap();
     let body = said.text().await.unwrap();

@@ -174,9 +174,17 @@ pub async fn a_message_that_expects_another_agent_is_refused<F: Fixture>() {
     write(store, ses(1), vec![opened(), Fact::ScopeChanged { epoch: Epoch(1), scope: changed }]).await;
     assert!(matches!(send(expecting(5, Some(&agent), Some("m"))).await, WriteOutcome::Done(_)));
     assert_eq!(send(expecting(6, None, Some("n"))).await, is(Some("m")));
+    // A session that is named is compared, too.
+    let named = async |line| super::story::send(store, &me(), To::Session(ses(1)), line).await;
+    assert_eq!(named(expecting(8, Some("other"), None)).await, is(Some("m")));
+    assert_eq!(named(expecting(9, None, Some("n"))).await, is(Some("m")));
+    assert!(matches!(named(expecting(10, Some(&agent), Some("m"))).await, WriteOutcome::Done(_)));
     let codes: Vec<_> = acted(store).await.into_iter().filter_map(|row| row.refused).collect();
-    assert_eq!(codes, ["other_agent"; 3]);
+    assert_eq!(codes, ["other_agent"; 5]);
     // Whoever may not see it learns nothing of it.
+    let hidden =
+        super::story::send(store, &friend(), To::Session(ses(1)), expecting(11, Some("other"), None)).await;
+    assert_eq!(hidden, not_found("session"));
     let theirs =
         super::story::send(store, &friend(), conversation("a"), expecting(7, Some("other"), None)).await;
     assert_eq!(theirs, not_found("session"));

@@ -22,8 +22,8 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, DiskTotals, Expected, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter, SessionRow,
-    SessionsQuery, StoreError, StoredEntry, TypedName, Which,
+    BindingRow, DiskTotals, Expected, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter,
+    SessionRow, SessionsQuery, StoreError, StoredEntry, TypedName, Which,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

@@ -136,10 +136,13 @@ impl<'a> Follower<'a> {
         // That an agent is being started is nothing to tell: it is over in a moment.
         let is_told = |waiting: &Waiting| now.turn.is_none() && waiting.why != "starting";
         let Some(waiting) = now.waiting.filter(is_told) else { return Ok(()) };
-        let words = format!("waits: {}", describe::waiting(&waiting));
-        let is_read = self.remote.screen.err_is_terminal;
-        let words = if is_read { names::with_short_ids(&words) } else { words };
-        if words != self.waits {
+        let words = describe::waits(&waiting);
+        let words = names::said(&words, self.remote);
+        if waiting.why == "starting" && self.remote.screen.err_is_terminal {
+            // It is over soon, and then nobody wants to read it.
+            self.shown.end_line()?;
+            self.shown.wait_for(&format!("{words} …"));
+        } else if words != self.waits {
             self.shown.aside(&words)?;
             self.shown.wait_for("waiting …");
             self.waits = words;
@@ -405,16 +408,18 @@ async fn place_of(remote: &Remote, receipt: &Receipt) -> Result<(u64, bool, Opti
 }
 
 /// Says how it ended, unless the answer says that itself.
-pub(crate) fn conclude(receipt: &Receipt, screen: Screen) -> Result<Exit> {
+pub(crate) fn conclude(receipt: &Receipt, remote: &Remote) -> Result<Exit> {
+    let screen = remote.screen;
     if screen.json {
         screen.object(receipt)?;
     }
     if receipt.state == ReceiptState::Answered {
         return Ok(Exit::Done);
     }
-    screen.say(format!("{} {}", screen.err(TextStyle::Bad, &describe::standing(receipt)), receipt.id));
+    let (standing, id) = (describe::standing(receipt), names::said(&receipt.id, remote));
+    screen.say(format!("{} {id}", screen.err(TextStyle::Bad, &standing)));
     if let Some(hint) = describe::hint(receipt) {
-        screen.say(format!("{} {hint}", screen.err(TextStyle::Good, "hint:")));
+        screen.say(format!("{} {}", screen.err(TextStyle::Good, "hint:"), names::said(&hint, remote)));
     }
     Ok(Exit::Failed)
 }

@@ -4,7 +4,10 @@
 //! are; what is resolved here is looked up among what the caller may see.
 
 use anyhow::Result;
-use api::{Explained, PageQuery, RouteQuery, Session, SessionsQuery, Worktrees, WorktreesQuery};
+use api::{
+    Explained, FactsQuery, LIMIT_MAX, Offer, PageQuery, RouteQuery, RuleFact, Session, SessionsQuery, What,
+    Worktrees, WorktreesQuery,
+};
 use kernel::{ApprovalId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
 use store::TypedName;
@@ -19,6 +22,8 @@ use crate::terminal_lists::TerminalLists;
 const SHORT_MIN: usize = 6;
 /// Candidates that are named when a name is not clear.
 const CANDIDATES_MAX: usize = 8;
+/// Pages of a log that are searched for a message or a question that is over: some turns at the least, and an answer at once.
+const LOGGED_PAGES_MAX: usize = 8;
 /// The length of a candidate's title.
 const TITLE_SHOWN: usize = 40;
 
@@ -30,6 +35,8 @@ pub(crate) enum Kind {
     Message,
     Approval,
     Worktree,
+    /// A session that is offered to somebody.
+    Offer,
 }
 
 impl Kind {
@@ -39,6 +46,7 @@ impl Kind {
             Self::Message => ("message", "`homing queue`"),
             Self::Approval => ("question", "`homing approve`"),
             Self::Worktree => ("worktree", "`homing worktree ls`"),
+            Self::Offer => ("offered session", "`homing grant offers`"),
         }
     }
 }
@@ -59,8 +67,23 @@ pub(crate) async fn session(typed: &str, remote: &Remote) -> Result<String> {
         name => match &sessions(name, remote).await?[..] {
             [one] => Ok(one.id.clone()),
             [] => Err(unknown(Kind::Session, name)),
-            several => Err(unclear(Kind::Session, name, several.iter().map(candidate))),
+            several => Err(unclear(Kind::Session, name, candidates(several, remote).into_iter())),
         },
+    }
+}
+
+/// The session that is meant, among those that are offered: whoever it is offered to may not see it otherwise.
+pub(crate) async fn offer(typed: &str, remote: &Remote) -> Result<String> {
+    match typed {
+        whole if whole.parse::<SessionId>().is_ok() => Ok(whole.to_owned()),
+        line if line.starts_with('@') => at(line, &[Kind::Offer], remote).map(|(_, id)| id),
+        name => {
+            let offers = remote.client.offers().await.or_cli_error()?.items;
+            let typed = TypedName::new(SessionId::PREFIX, name);
+            let goes_by = |offer: &Offer| typed.is_of(&offer.session) || offer.title.as_deref() == Some(name);
+            let fits = offers.into_iter().filter(goes_by).map(|offer| offer.session);
+            one_of(Kind::Offer, name, fits.collect(), remote)
+        }
     }
 }
 
@@ -70,7 +93,7 @@ pub(crate) async fn message(typed: &str, remote: &Remote) -> Result<String> {
     match typed {
         whole if whole.parse::<MessageId>().is_ok() => Ok(whole.to_owned()),
         line if line.starts_with('@') => at(line, &[Kind::Message], remote).map(|(_, id)| id),
-        name => one_of(Kind::Message, name, messages(name, remote).await?),
+        name => one_of(Kind::Message, name, messages(name, remote).await?, remote),
     }
 }
 
@@ -95,27 +118,23 @@ pub(crate) async fn session_or_message(typed: &str, remote: &Remote) -> Result<S
         ([], [one]) => Ok(SessionOrMessage::Message(one.clone())),
         ([], []) => Err(unknown(Kind::Session, typed)),
         (several, more) => {
-            let all = several.iter().map(candidate).chain(more.iter().cloned());
-            Err(unclear(Kind::Session, typed, all))
+            let more = more.iter().map(|id| format!("{}  a message", whole_enough(id, more, remote)));
+            let several = candidates(several, remote);
+            Err(unclear(Kind::Session, typed, several.into_iter().chain(more)))
         }
     }
 }
 
-/// The question that is meant: by its whole id, or among the open ones.
+/// The question that is meant: by its whole id, or among the open ones and those that were shown last.
 pub(crate) async fn approval(typed: &str, remote: &Remote) -> Result<String> {
     match typed {
         whole if whole.parse::<ApprovalId>().is_ok() => Ok(whole.to_owned()),
         line if line.starts_with('@') => at(line, &[Kind::Approval], remote).map(|(_, id)| id),
-        name => {
-            let open = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?;
-            let typed = TypedName::new(ApprovalId::PREFIX, name);
-            let fits = open.items.into_iter().map(|asked| asked.id).filter(|id| typed.is_of(id));
-            one_of(Kind::Approval, name, fits.collect())
-        }
+        name => one_of(Kind::Approval, name, approvals(name, remote).await?, remote),
     }
 }
 
-/// The worktree that is meant, and its session: by its name, by how it begins if only one does so, or as a line of the last list.
+/// The worktree that is meant, and its session: by its name, by how it begins or ends if only one does so, or as a line of the last list.
 pub(crate) async fn worktree(
     session: Option<String>,
     typed: &str,
@@ -130,7 +149,7 @@ pub(crate) async fn worktree(
     let all = trees(&known);
     let named: Vec<_> = all.iter().filter(|(_, name)| *name == typed).collect();
     let named = if named.is_empty() {
-        all.iter().filter(|(_, name)| name.starts_with(typed)).collect()
+        all.iter().filter(|(_, name)| name.starts_with(typed) || name.ends_with(typed)).collect()
     } else {
         named
     };
@@ -142,7 +161,7 @@ pub(crate) async fn worktree(
         _ => Err(unclear(
             Kind::Worktree,
             typed,
-            named.iter().map(|(session, name)| format!("{name}  of {session}")),
+            named.iter().map(|(session, name)| said(&format!("{name}  of {session}"), remote)),
         )),
     }
 }
@@ -181,15 +200,48 @@ pub(crate) fn short_id(id: &str) -> String {
     short(id, &[])
 }
 
+/// Words that go to standard error: whoever reads them on a terminal gets short ids, and this terminal knows them from then on.
+pub(crate) fn said(words: &str, remote: &Remote) -> String {
+    if remote.screen.err_is_terminal { known(words, remote) } else { words.to_owned() }
+}
+
+/// The same of words that go to standard output.
+pub(crate) fn printed(words: &str, remote: &Remote) -> String {
+    if remote.screen.out_is_terminal { known(words, remote) } else { words.to_owned() }
+}
+
+fn known(words: &str, remote: &Remote) -> String {
+    met(ids_in(words).map(str::to_owned).collect(), remote);
+    with_short_ids(words)
+}
+
+/// Lets messages and questions go by pieces of these ids in this terminal, also once they are over.
+pub(crate) fn met(mut ids: Vec<String>, remote: &Remote) {
+    ids.retain(|id| id.parse::<SessionId>().is_err());
+    if !ids.is_empty() {
+        TerminalLists::meet(&remote.url, &ids);
+    }
+}
+
 /// Words in which whole ids are short ones, for whoever reads them on a terminal.
 pub(crate) fn with_short_ids(words: &str) -> String {
+    let mut short = words.to_owned();
+    for id in ids_in(words) {
+        short = short.replace(id, &short_id(id));
+    }
+    short
+}
+
+/// The whole ids among words.
+pub(crate) fn ids_in(words: &str) -> impl Iterator<Item = &str> {
     let is_of_id = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let word = |word: &str| {
-        let digits = word.trim_end_matches(|c| !is_of_id(c));
-        let is_id = digits.parse::<SessionId>().is_ok() || digits.parse::<MessageId>().is_ok();
-        if is_id { format!("{}{}", short_id(digits), &word[digits.len()..]) } else { word.to_owned() }
-    };
-    words.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    words.split(move |c| !is_of_id(c)).filter(|word| is_id(word))
+}
+
+fn is_id(word: &str) -> bool {
+    word.parse::<SessionId>().is_ok()
+        || word.parse::<MessageId>().is_ok()
+        || word.parse::<ApprovalId>().is_ok()
 }
 
 /// The end of an id that no other of these has, and that is no number: where turns stand, a number is one. Ids are made in the
@@ -239,20 +291,89 @@ async fn sessions(name: &str, remote: &Remote) -> Result<Vec<Session>> {
     Ok(remote.client.sessions(&query).await.or_cli_error()?.items)
 }
 
+/// The messages that go by this name: those that wait or run in this directory's session, and those that this terminal was shown;
+/// if there is none, those that its log has last.
 async fn messages(name: &str, remote: &Remote) -> Result<Vec<String>> {
     let typed = TypedName::new(MessageId::PREFIX, name);
-    let mut ids = Vec::new();
     // A directory that has no conversation, or none of theirs, has no messages.
-    if let Ok(Some(session)) = session_here(remote).await {
-        let queue = remote.client.queue(&session).await.or_cli_error()?;
+    let here = session_here(remote).await.ok().flatten();
+    let mut ids = Vec::new();
+    if let Some(session) = &here {
+        let queue = remote.client.queue(session).await.or_cli_error()?;
         ids.extend(queue.items.into_iter().map(|item| item.id));
     }
-    let lists = TerminalLists::read(&remote.url);
-    ids.extend(lists.iter().flat_map(|lists| lists.lines(Kind::Message)).cloned());
+    ids.extend(shown_here(Kind::Message, remote));
     ids.retain(|id| typed.is_of(id));
+    if let (Some(session), []) = (&here, &ids[..]) {
+        ids = logged(session, |id| id.parse::<MessageId>().is_ok() && typed.is_of(id), remote).await?;
+    }
+    Ok(once(ids))
+}
+
+/// The questions that go by this name: open ones, those that this terminal was shown, and those that the log here has last.
+async fn approvals(name: &str, remote: &Remote) -> Result<Vec<String>> {
+    let typed = TypedName::new(ApprovalId::PREFIX, name);
+    let open = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?.items;
+    let mut ids: Vec<String> = open.into_iter().map(|asked| asked.id).collect();
+    ids.extend(shown_here(Kind::Approval, remote));
+    ids.retain(|id| typed.is_of(id));
+    if let (Some(session), true) = (session_here(remote).await.ok().flatten(), ids.is_empty()) {
+        ids = logged(&session, |id| id.parse::<ApprovalId>().is_ok() && typed.is_of(id), remote).await?;
+    }
+    Ok(once(ids))
+}
+
+/// The messages or questions that this terminal was shown, in lists or otherwise.
+fn shown_here(kind: Kind, remote: &Remote) -> Vec<String> {
+    let Some(lists) = TerminalLists::read(&remote.url) else { return Vec::new() };
+    let is_one = |id: &&String| match kind {
+        Kind::Message => id.parse::<MessageId>().is_ok(),
+        Kind::Approval => id.parse::<ApprovalId>().is_ok(),
+        Kind::Session | Kind::Worktree | Kind::Offer => false,
+    };
+    lists.lines(kind).iter().chain(lists.met()).filter(is_one).cloned().collect()
+}
+
+/// The ids that fit among the last facts of a session, of the newest page that has one.
+async fn logged(session: &str, fits: impl Fn(&str) -> bool, remote: &Remote) -> Result<Vec<String>> {
+    let mut end = remote.client.session(session).await.or_cli_error()?.number;
+    for _ in 0..LOGGED_PAGES_MAX {
+        let after = end.saturating_sub(LIMIT_MAX as u64);
+        let limit = u32::try_from(end - after).ok();
+        let query = FactsQuery { after: Some(after), limit, readiness: None };
+        let page = remote.client.facts(session, &query).await.or_cli_error()?;
+        let rules = page.items.iter().filter_map(|fact| match &fact.what {
+            What::Rule(rule) => subject(rule),
+            What::Story(_) | What::Other(_) => None,
+        });
+        let found: Vec<String> = rules.filter(|id| fits(id)).map(str::to_owned).collect();
+        if !found.is_empty() || after == 0 {
+            return Ok(found);
+        }
+        end = after;
+    }
+    Ok(Vec::new())
+}
+
+/// The message or the question that a fact is about.
+fn subject(rule: &RuleFact) -> Option<&str> {
+    match rule {
+        RuleFact::Queued { message, .. }
+        | RuleFact::TurnStarted { message, .. }
+        | RuleFact::Steered { message, .. }
+        | RuleFact::Withdrawn { message, .. }
+        | RuleFact::MessageRefused { message, .. } => Some(message),
+        RuleFact::Asked { approval, .. }
+        | RuleFact::Answered { approval, .. }
+        | RuleFact::Lapsed { approval } => Some(approval),
+        _ => None,
+    }
+}
+
+fn once(mut ids: Vec<String>) -> Vec<String> {
     ids.sort();
     ids.dedup();
-    Ok(ids)
+    ids
 }
 
 /// The thing on a line of the last list of one of these kinds.
@@ -281,17 +402,23 @@ fn at(line: &str, kinds: &[Kind], remote: &Remote) -> Result<(Kind, String)> {
     Ok((kind, found?))
 }
 
-fn one_of(kind: Kind, name: &str, fits: Vec<String>) -> Result<String> {
+fn one_of(kind: Kind, name: &str, fits: Vec<String>, remote: &Remote) -> Result<String> {
     match &fits[..] {
         [one] => Ok(one.clone()),
         [] => Err(unknown(kind, name)),
-        several => Err(unclear(kind, name, several.iter().cloned())),
+        several => Err(unclear(kind, name, several.iter().map(|id| whole_enough(id, several, remote)))),
     }
 }
 
-fn candidate(session: &Session) -> String {
-    let title = session.title.as_deref().map(|title| format!("  {:?}", cut(title, TITLE_SHOWN)));
-    format!("{}{}  in {}", session.id, title.unwrap_or_default(), tame_name(&session.directory))
+/// Sessions as candidates, each on a line.
+fn candidates(several: &[Session], remote: &Remote) -> Vec<String> {
+    let ids: Vec<String> = several.iter().map(|session| session.id.clone()).collect();
+    let line = |session: &Session| {
+        let title = session.title.as_deref().map(|title| format!("  {:?}", cut(title, TITLE_SHOWN)));
+        let id = whole_enough(&session.id, &ids, remote);
+        format!("{id}{}  in {}", title.unwrap_or_default(), tame_name(&session.directory))
+    };
+    several.iter().map(line).collect()
 }
 
 fn unknown(kind: Kind, name: &str) -> anyhow::Error {
@@ -302,11 +429,16 @@ fn unknown(kind: Kind, name: &str) -> anyhow::Error {
             format!("a piece of an id has at least {} characters; {list} lists sessions", store::NAME_DIGITS_MIN)
         }
         Kind::Session => "`homing ls --all` lists sessions; a session is named by its id, the beginning or end of it, @LINE of the last list, - or a title that somebody gave it".to_owned(),
-        Kind::Message => format!("{list} lists what waits; a message that is over is named by its whole id (msg_…)"),
-        Kind::Approval => format!("{list} lists the open ones; one that is settled is named by its whole id (apr_…)"),
-        Kind::Worktree => format!("{list} lists them"),
+        Kind::Message => format!("{list} lists what waits; those that are over go by a piece of their ids in their directory, and where you saw them; others by the whole id (msg_…)"),
+        Kind::Approval => format!("{list} lists the open ones; one that is settled goes by a piece of its id where you saw it, else by the whole id (apr_…)"),
+        Kind::Worktree | Kind::Offer => format!("{list} lists them"),
     };
     CliError::new(Exit::NotFound, format!("no {what} goes by the name {name:?}")).hint(hint).into()
+}
+
+/// A candidate's id: whole, or for whoever reads it the end that no other one of them has.
+fn whole_enough(id: &str, all: &[String], remote: &Remote) -> String {
+    if remote.screen.err_is_terminal { short(id, all) } else { id.to_owned() }
 }
 
 fn unclear(kind: Kind, name: &str, candidates: impl Iterator<Item = String>) -> anyhow::Error {
@@ -328,6 +460,8 @@ mod tests {
     fn whoever_reads_gets_short_ids() {
         let words = "behind msg_01kaaaaaaaaaaaaaaaaabcdefg; msg_1 is none, ses_01kaaaaaaaaaaaaaaaaa222222";
         assert_eq!(with_short_ids(words), "behind bcdefg; msg_1 is none, a222222");
+        let words = "`homing show msg_01kaaaaaaaaaaaaaaaaabcdefg` (apr_01kaaaaaaaaaaaaaaaaazyxwvt)";
+        assert_eq!(with_short_ids(words), "`homing show bcdefg` (zyxwvt)");
     }
 
     #[test]

@@ -44,6 +44,24 @@ pub(crate) fn unknown(error: &clap::Error, typed: &[String], top: &clap::Command
     Some(CliError::new(Exit::Usage, format!("there is no command `{path} {word}`")).hint(hint))
 }
 
+/// The error where a session may stand before a verb: a word that is no session may have been meant as a verb.
+pub(crate) fn or_a_verb(command: &str, word: Option<&str>, error: anyhow::Error) -> anyhow::Error {
+    let Some(meant) = word.and_then(|word| verb_near(command, word)) else { return error };
+    match error.downcast::<CliError>() {
+        Ok(error) if error.exit == Exit::NotFound => error.hint(format!("did you mean {meant}?")).into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
+}
+
+fn verb_near(command: &str, word: &str) -> Option<String> {
+    let top = crate::cli::command();
+    let verbs = top.find_subcommand(command)?.get_subcommands().map(|verb| verb.get_name().to_owned());
+    let near = near(word, &verbs.collect::<Vec<_>>(), false);
+    let offered: Vec<String> = near.iter().map(|verb| format!("`homing {command} {verb}`")).collect();
+    (!offered.is_empty()).then(|| offered.join(" or "))
+}
+
 /// The commands among which this word was to be one, and how one got there.
 fn commands_at(typed: &[String], word: &str, top: &clap::Command) -> (Vec<String>, Vec<String>) {
     let (mut path, mut here) = (vec![top.get_name().to_owned()], top);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
 use crate::exit::CliError;
+use crate::names::with_short_ids;
 use crate::prompt_area::PromptArea;
 use crate::wrap::{hang_of, wrap};
 
@@ -157,9 +158,10 @@ impl Screen {
         if self.json {
             let _ = self.object(&error.json());
         }
-        self.say(format!("{} {}", self.err(TextStyle::Bad, "error:"), error.what));
+        let shown = |words: &str| if self.err_is_terminal { with_short_ids(words) } else { words.to_owned() };
+        self.say(format!("{} {}", self.err(TextStyle::Bad, "error:"), shown(&error.what)));
         if let Some(hint) = &error.hint {
-            self.say(format!("{} {hint}", self.err(TextStyle::Good, "hint:")));
+            self.say(format!("{} {}", self.err(TextStyle::Good, "hint:"), shown(hint)));
         }
     }
 

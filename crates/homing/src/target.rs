@@ -31,6 +31,30 @@ pub(crate) struct TargetArgs {
     aside: bool,
 }
 
+/// To which session, of a command that takes it as its first word.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FirstTargetArgs {
+    /// The session, as with --session [default: this directory's]
+    #[arg(
+        value_name = "SESSION",
+        conflicts_with_all = ["target", "aside", "agent", "model", "mode", "directory", "title", "worktree"],
+        add = Completes::OpenSessions,
+    )]
+    first: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    make: MakeArgs,
+}
+
+impl FirstTargetArgs {
+    /// The destination that is named.
+    pub(crate) async fn resolve(self, remote: &Remote) -> Result<Target> {
+        let session = self.first.or(self.target.session);
+        TargetArgs { session, ..self.target }.resolve(&self.make, remote).await
+    }
+}
+
 /// The options of a session, where one is made.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct MakeArgs {
@@ -267,7 +291,7 @@ impl Target {
             true => "this is the worktree of one that is there already",
             false => "this one was there already; `--new` makes one",
         };
-        remote.screen.say(format!("ignored: {options} {are} for a new session, and {why}"));
+        remote.screen.say(format!("ignored: {options} {are} for new sessions, and {why}"));
     }
 
     /// Tells it beforehand, once.

@@ -19,6 +19,8 @@ use crate::names::Kind;
 
 /// Lines of a list that are remembered; nobody counts further.
 const LINES_MAX: usize = 1_000;
+/// Ids that are remembered beside lists: what was said and asked in the last hours.
+const MET_MAX: usize = 200;
 /// The time after which the file of a terminal that is not used any more is removed, by whoever writes theirs.
 const UNUSED_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Files that are looked at for that.
@@ -32,6 +34,9 @@ pub(crate) struct TerminalLists {
     /// The kind of the very last one.
     last: Option<Kind>,
     lists: BTreeMap<Kind, Vec<String>>,
+    /// Messages and questions whose short ids it was shown outside of lists, the newest last.
+    #[serde(default)]
+    met: Vec<String>,
 }
 
 impl TerminalLists {
@@ -47,8 +52,33 @@ impl TerminalLists {
     pub(crate) fn keep(server: &str, kind: Kind, lines: &[String]) -> bool {
         let Some(mut lists) = Self::read(server) else { return false };
         lists.last = Some(kind);
-        lists.lists.insert(kind, lines.iter().take(LINES_MAX).cloned().collect());
+        let before = lists.lists.insert(kind, lines.iter().take(LINES_MAX).cloned().collect());
+        if matches!(kind, Kind::Message | Kind::Approval) {
+            lists.remember(&before.unwrap_or_default());
+        }
         lists.write().is_some()
+    }
+
+    /// Remembers ids that are shown outside of a list.
+    pub(crate) fn meet(server: &str, ids: &[String]) {
+        let Some(mut lists) = Self::read(server) else { return };
+        // Whoever is told of the same one again and again writes it down once.
+        if !lists.met.ends_with(ids) {
+            lists.remember(ids);
+            lists.write();
+        }
+    }
+
+    fn remember(&mut self, ids: &[String]) {
+        self.met.retain(|id| !ids.contains(id));
+        self.met.extend(ids.iter().cloned());
+        let beyond = self.met.len().saturating_sub(MET_MAX);
+        self.met.drain(..beyond);
+    }
+
+    /// Those that were shown outside of a list.
+    pub(crate) fn met(&self) -> &[String] {
+        &self.met
     }
 
     /// The things on the lines of the last list of this kind.

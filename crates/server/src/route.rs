@@ -32,7 +32,8 @@ pub(crate) async fn explain(
     query.check()?;
     let expect = query.expect();
     if query.new.is_some() && expect.is_some() {
-        let detail = "`agent` and `model` are what a session that is there has to have: leave them out with `new`";
+        let detail =
+            "`agent` and `model` are what a session that is there has to have: leave them out with `new`";
         return Err(ApiError::new(Code::Invalid, detail));
     }
     let to = match (query.session, query.conversation, query.new) {
@@ -68,7 +69,8 @@ fn explained_form(to: &To, explained: engine::Explained) -> Explained {
     match (explained.route, explained.session) {
         (Ok(Route::Existing(_)), Some(session)) if explained.is_another => {
             let (row, agent) = (&session, &session.scope.agent);
-            let model = row.scope.model.as_ref().map(|model| format!(" with model `{model}`")).unwrap_or_default();
+            let model =
+                row.scope.model.as_ref().map(|model| format!(" with model `{model}`")).unwrap_or_default();
             let why = format!("{} has `{agent}`{model}, and another one is expected", row.session);
             refused(Code::OtherAgent, None, &why)
         }

@@ -195,8 +195,11 @@ async fn a_scheme_can_be_used_and_bound_through_its_own_door_alone() {
     assert_eq!(rebound.unwrap_err(), AccessError::AddressNotYours.into());
     let made = world.engine.way_in().make(&world.me, Default::default(), Some(thread(2)), trace(None)).await;
     assert_eq!(made.unwrap_err(), AccessError::AddressNotYours.into());
-    let explained =
-        world.engine.views().explain(&world.me, To::Conversation(thread(1)), RouteChoice::default(), &trace(None)).await;
+    let explained = world
+        .engine
+        .views()
+        .explain(&world.me, To::Conversation(thread(1)), RouteChoice::default(), &trace(None))
+        .await;
     assert_eq!(explained.unwrap_err(), AccessError::AddressNotYours.into());
     // And the other way round.
     let elsewhere = Inbound { trace: inside.trace.clone(), ..outside };

@@ -137,7 +137,7 @@ async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remo
     let said = ApprovalAnswer { answer, remember };
     let (words, remembers) = (describe::answer(&said.answer), said.remember);
     let now = remote.client.answer(&approval, said).await.or_cli_error()?.into_inner();
-    remote.done(&now, format!("{} {words}", now.id))?;
+    remote.done(&now, format!("{} {words}", names::printed(&now.id, remote)))?;
     if remembers.is_some() {
         remote.screen.say(
             "a rule remembers it: `homing approve rules` lists it, `homing approve rules remove RULE` forgets it",

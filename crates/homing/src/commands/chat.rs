@@ -24,7 +24,7 @@ use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
 use crate::line_editor::Typed;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{TextStyle, tame};
-use crate::target::{MakeArgs, Target, TargetArgs};
+use crate::target::{FirstTargetArgs, MakeArgs, Target, TargetArgs};
 use crate::tool_calls::ToolCalls;
 use crate::{here, names, notify};
 use input::ChatInput;
@@ -38,13 +38,11 @@ use slash::{ChatLine, OURS, near};
 #[derive(clap::Args)]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
-    target: TargetArgs,
-    #[command(flatten)]
-    make: MakeArgs,
+    target: FirstTargetArgs,
 }
 
 pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
-    let mut target = args.target.resolve(&args.make, remote).await?;
+    let mut target = args.target.resolve(remote).await?;
     let session = greet(&target, remote).await?;
     if session.is_some() {
         target.say_ignored_now(remote);
@@ -319,7 +317,7 @@ impl<'a> ChatLoop<'a> {
                         self.input.ask_nothing()?;
                     }
                     FollowStep::Over(receipt) => {
-                        if conclude(&receipt, self.remote.screen)? == Exit::Failed && !self.input.is_by_hand() {
+                        if conclude(&receipt, self.remote)? == Exit::Failed && !self.input.is_by_hand() {
                             self.exit = Exit::Failed;
                         }
                         notify::turn_is_over(&receipt, began.elapsed(), self.remote);
@@ -386,7 +384,7 @@ impl<'a> ChatLoop<'a> {
         match &mut self.input {
             ChatInput::Editor(editor) => answering::ask(asked, editor)?,
             ChatInput::Lines { typed, .. } if typed.by_hand => self.remote.screen.say(answering::how(asked)),
-            ChatInput::Lines { .. } => self.remote.screen.say(asked.how()),
+            ChatInput::Lines { .. } => self.remote.screen.say(names::said(&asked.how(), self.remote)),
         }
         notify::agent_asks(asked, self.remote);
         Ok(())
@@ -415,7 +413,8 @@ impl<'a> ChatLoop<'a> {
 
     fn leave(&mut self, receipt: &Receipt) -> Result<ChatStep> {
         self.input.close(self.remote.screen);
-        self.remote.screen.say(format!("the turn goes on; stop it with `homing stop {}`", receipt.id));
+        let words = format!("the turn goes on; stop it with `homing stop {}`", receipt.id);
+        self.remote.screen.say(names::said(&words, self.remote));
         Ok(ChatStep::Leave)
     }
 

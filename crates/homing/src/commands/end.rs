@@ -7,10 +7,10 @@ use api::client::FollowItem;
 use api::{Fact, RuleFact, Session, SessionState, What};
 
 use crate::completion::Completes;
-use crate::describe;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
+use crate::{describe, names};
 
 /// The longest that an end is waited for; a running agent has a few seconds to go by itself.
 const END_WAIT: Duration = Duration::from_secs(30);
@@ -37,7 +37,8 @@ pub(crate) async fn end(args: &EndArgs, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(&session)?;
     } else {
-        remote.screen.line(format!("{} {}", session.id, describe::doing(&session)))?;
+        let id = names::shown_id(&session.id, remote);
+        remote.screen.line(format!("{id} {}", describe::doing(&session)))?;
     }
     if session.state == SessionState::Ended {
         return Ok(Exit::Done);

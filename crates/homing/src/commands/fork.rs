@@ -36,7 +36,7 @@ pub(crate) async fn fork(args: ForkArgs, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(&made)?;
     } else {
-        remote.screen.line(&made.id)?;
+        remote.screen.line(names::shown_id(&made.id, remote))?;
     }
     let fork = remote.client.session(&made.id).await.or_cli_error()?;
     let is_shared = match &fork.origin {

@@ -6,10 +6,20 @@ use api::{HandOver, NewGrant};
 use crate::completion::Completes;
 use crate::describe::GrantArg;
 use crate::exit::{CliError, Exit};
-use crate::names;
+use crate::names::{self, Kind};
 use crate::people_lookup::{GranteeNames, grantee, person_id};
 use crate::remote::{OrCliError, Remote};
+use crate::table::{self, Column};
 use crate::{describe, system, time};
+
+const OFFER_COLUMNS: [Column; 6] = [
+    Column::new("").goes(5),
+    Column::new("SESSION"),
+    Column::new("FROM").goes(2),
+    Column::new("TO").goes(1),
+    Column::new("UNTIL").goes(3),
+    Column::new("TITLE").right(14).goes(4),
+];
 
 /// List what was given on a session or an agent, give something, or take it back
 ///
@@ -58,9 +68,15 @@ enum GrantVerb {
     /// Accept a session that is offered to you
     ///
     /// It is yours alone from then on: what was given on it ends, and so does everything that waits or runs in it.
-    Accept { session: String },
+    Accept {
+        /// As `homing grant offers` lists it
+        session: String,
+    },
     /// Decline a session that is offered to you
-    Decline { session: String },
+    Decline {
+        /// As `homing grant offers` lists it
+        session: String,
+    },
     /// Take back the offer of a session that you manage
     Keep {
         #[arg(add = Completes::Sessions)]
@@ -86,21 +102,26 @@ pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
             let session = names::session(&session, remote).await?;
             let over = HandOver { to: person_id(&to, remote).await? };
             let done = remote.client.hand_over(&session, &over).await.or_cli_error()?;
-            remote.done(&done, format!("{session} is {to}'s when they accept it"))?;
+            remote.done(
+                &done,
+                format!("{} is {to}'s when they accept it", names::shown_id(&session, remote)),
+            )?;
         }
         GrantVerb::Offers => offers(remote).await?,
         GrantVerb::Accept { session } => {
+            let session = names::offer(&session, remote).await?;
             let done = remote.client.accept_offer(&session).await.or_cli_error()?;
-            remote.done(&done, format!("{session} is yours"))?;
+            remote.done(&done, format!("{} is yours", names::shown_id(&session, remote)))?;
         }
         GrantVerb::Decline { session } => {
+            let session = names::offer(&session, remote).await?;
             let done = remote.client.decline_offer(&session).await.or_cli_error()?;
-            remote.done(&done, format!("{session} stays whose it is"))?;
+            remote.done(&done, format!("{} stays whose it is", names::shown_id(&session, remote)))?;
         }
         GrantVerb::Keep { session } => {
             let session = names::session(&session, remote).await?;
             let done = remote.client.take_offer_back(&session).await.or_cli_error()?;
-            remote.done(&done, format!("{session} is offered to nobody"))?;
+            remote.done(&done, format!("{} is offered to nobody", names::shown_id(&session, remote)))?;
         }
     }
     Ok(Exit::Done)
@@ -131,12 +152,14 @@ async fn offers(remote: &Remote) -> Result<()> {
         return Ok(());
     }
     let name = |who: api::Who| who.handle.unwrap_or(who.id);
-    let row = |offer: api::Offer| {
-        let until = time::full(offer.until);
-        vec![offer.session, name(offer.from), name(offer.to), until, offer.title.unwrap_or_default()]
+    let ids = page.items.iter().map(|offer| offer.session.clone()).collect::<Vec<_>>();
+    let row = |(offer, (mark, id)): (api::Offer, (String, String))| {
+        let (until, title) = (time::full(offer.until), offer.title.unwrap_or_default());
+        vec![mark, id, name(offer.from), name(offer.to), until, title]
     };
-    let rows: Vec<Vec<String>> = page.items.into_iter().map(row).collect();
-    Ok(remote.screen.table(&["SESSION", "FROM", "TO", "UNTIL", "TITLE"], &rows)?)
+    let shown = names::shown(Kind::Offer, &ids, remote);
+    let rows: Vec<Vec<String>> = page.items.into_iter().zip(shown).map(row).collect();
+    Ok(table::print(remote.screen, &OFFER_COLUMNS, &rows)?)
 }
 
 async fn list(on: &str, remote: &Remote) -> Result<()> {

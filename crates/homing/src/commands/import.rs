@@ -8,6 +8,7 @@ use api::{Code, IMPORT_BYTES_MAX, ImportQuery};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
+use crate::names;
 use crate::remote::{OrCliError, Remote};
 use crate::target::path_text;
 
@@ -41,8 +42,9 @@ pub(crate) async fn import(args: ImportArgs, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(&made)?;
     } else {
-        remote.screen.line(&made.id)?;
-        remote.screen.progress(format!("go on with `homing send --session {} …`", made.id));
+        remote.screen.line(names::shown_id(&made.id, remote))?;
+        let words = format!("go on with `homing send --session {} …`", made.id);
+        remote.screen.progress(names::said(&words, remote));
     }
     Ok(Exit::Done)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use api::client::FollowItem;
-use api::{Fact, FactsQuery, LIMIT_MAX, MessageQuery, RuleFact, What};
+use api::{Fact, FactsQuery, LIMIT_MAX, MessageQuery, RuleFact, Story, StoryFact, What};
 
 use crate::completion::Completes;
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crate::remote::{OrCliError, Remote};
 use crate::screen::{TextStyle, tame};
 use crate::target::session_or_here;
 use crate::transcript::Transcript;
-use crate::{describe, time};
+use crate::{describe, names, time};
 
 /// Print a session's facts
 ///
@@ -75,7 +75,7 @@ async fn talk(session: &str, remote: &Remote) -> Result<Exit> {
 }
 
 async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
-    let mut names = SpeakerCache::default();
+    let mut reader = LogReader::default();
     let limit = u32::try_from(LIMIT_MAX).ok();
     loop {
         let page = remote
@@ -87,17 +87,21 @@ async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
             return Ok(Exit::Done);
         }
         for fact in &page.items {
-            show(fact, &mut names, remote).await?;
+            show(fact, &mut reader, remote).await?;
         }
+        reader.remember(remote);
         after = page.next;
     }
 }
 
 async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
-    let (mut facts, mut names) = (remote.client.follow(session, after), SpeakerCache::default());
+    let (mut facts, mut reader) = (remote.client.follow(session, after), LogReader::default());
     loop {
         match facts.next().await.or_cli_error()? {
-            FollowItem::Fact(fact) => show(&fact, &mut names, remote).await?,
+            FollowItem::Fact(fact) => {
+                show(&fact, &mut reader, remote).await?;
+                reader.remember(remote);
+            }
             FollowItem::Away { reason } => remote.screen.say(tame(&describe::away(&reason))),
             FollowItem::Back => remote.screen.say(describe::BACK),
             // Live words come again as facts; a log has them once.
@@ -106,43 +110,70 @@ async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
     }
 }
 
-/// The handles of people whose ids were met.
+/// The names that were met in a log.
 #[derive(Debug, Default)]
-struct SpeakerCache(BTreeMap<String, String>);
+struct LogReader {
+    /// The handles of people.
+    handles: BTreeMap<String, String>,
+    /// Messages and questions that this terminal was shown by short ids.
+    met: Vec<String>,
+}
 
-impl SpeakerCache {
+impl LogReader {
     /// The handle of somebody; the id if this credential may not know it.
     async fn of(&mut self, person: &str, remote: &Remote) -> String {
-        if let Some(name) = self.0.get(person) {
+        if let Some(name) = self.handles.get(person) {
             return name.clone();
         }
         let found = remote.client.person(person).await;
         let name = found.map_or_else(|_| person.to_owned(), |found| found.handle);
-        self.0.insert(person.to_owned(), name.clone());
+        self.handles.insert(person.to_owned(), name.clone());
         name
+    }
+
+    /// Words of ours; whoever reads them on a terminal gets short ids.
+    fn short(&mut self, words: &str, remote: &Remote) -> String {
+        if !remote.screen.out_is_terminal {
+            return words.to_owned();
+        }
+        self.met.extend(names::ids_in(words).map(str::to_owned));
+        names::with_short_ids(words)
+    }
+
+    /// Lets this terminal name what it was shown.
+    fn remember(&mut self, remote: &Remote) {
+        names::met(std::mem::take(&mut self.met), remote);
     }
 }
 
 /// A fact in words; of a message, who said it and what.
-async fn told(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<String> {
+async fn told(fact: &Fact, reader: &mut LogReader, remote: &Remote) -> Result<String> {
     let What::Rule(RuleFact::Queued { message, by, .. }) = &fact.what else {
-        return Ok(describe::fact(fact));
+        // What an agent says stays as it is.
+        return Ok(match &fact.what {
+            What::Rule(_) => reader.short(&describe::fact(fact), remote),
+            What::Story(StoryFact { story: Story::Question { approval, .. }, .. }) => {
+                describe::fact(fact).replace(approval, &reader.short(approval, remote))
+            }
+            What::Story(_) | What::Other(_) => describe::fact(fact),
+        });
     };
     let query = MessageQuery { words: Some(true), wait: None };
     let receipt = remote.client.receipt(message, &query).await.or_cli_error()?;
     let said = receipt.text.unwrap_or_default();
     let said = describe::with_attached(said.trim_end(), &receipt.attachments);
     let said = if said.is_empty() { "(forgotten)".to_owned() } else { said };
-    Ok(format!("{} says: {said}  ({message})", names.of(by, remote).await))
+    let message = reader.short(message, remote);
+    Ok(format!("{} says: {said}  ({message})", reader.of(by, remote).await))
 }
 
-async fn show(fact: &Fact, names: &mut SpeakerCache, remote: &Remote) -> Result<()> {
+async fn show(fact: &Fact, reader: &mut LogReader, remote: &Remote) -> Result<()> {
     let screen = remote.screen;
     if screen.json {
         return Ok(screen.object(fact)?);
     }
     let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
-    let words = tame(&told(fact, names, remote).await?);
+    let words = tame(&told(fact, reader, remote).await?);
     let mut lines = words.trim_end().lines();
     let (width, first) = (margin.len() + 2, lines.next().unwrap_or_default());
     screen.hanging(width, &format!("{}  {first}", screen.out(TextStyle::Dim, &margin)))?;

@@ -7,6 +7,7 @@ use api::{EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Rec
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
 use crate::names::{self, Kind};
+use crate::near_commands::or_a_verb;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::cut;
 use crate::table::{self, Column};
@@ -155,7 +156,8 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
 }
 
 pub(super) async fn list(session: Option<&str>, remote: &Remote) -> Result<Exit> {
-    let session = session_or_here(session, remote).await?;
+    let named = session_or_here(session, remote).await;
+    let session = named.map_err(|error| or_a_verb("queue", session, error))?;
     let queue = remote.client.queue(&session).await.or_cli_error()?;
     show(&queue, remote)?;
     Ok(Exit::Done)
@@ -195,6 +197,7 @@ fn show(queue: &Queue, remote: &Remote) -> Result<()> {
     let ids = queue.items.iter().map(|item| item.id.clone()).collect::<Vec<_>>();
     let row = |(item, (mark, id)): (&Queued, (String, String))| {
         let since = time::ago(item.accepted_at, system::now());
+        // The ids in it are those of this very list.
         let stands = describe::queued(item);
         let stands = if remote.screen.out_is_terminal { names::with_short_ids(&stands) } else { stands };
         let words = describe::with_attached(&item.text, &item.attachments);
@@ -211,10 +214,12 @@ fn tell(verdict: ChangeOutcome<Receipt>, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(&receipt)?;
     } else {
-        remote.screen.line(format!("{} {}", receipt.id, describe::standing(&receipt)))?;
+        let words = format!("{} {}", receipt.id, describe::standing(&receipt));
+        remote.screen.line(names::printed(&words, remote))?;
     }
     if pending {
-        remote.screen.say(format!("not decided yet; `homing show {}` says what came of it", receipt.id));
+        let words = format!("not decided yet; `homing show {}` says what came of it", receipt.id);
+        remote.screen.say(names::said(&words, remote));
         return Ok(Exit::Later);
     }
     Ok(Exit::Done)

@@ -6,7 +6,7 @@ use api::{Explained, Previous};
 use crate::describe;
 use crate::exit::Exit;
 use crate::remote::{OrCliError, Remote};
-use crate::target::{MakeArgs, Target, TargetArgs};
+use crate::target::{FirstTargetArgs, Target};
 
 /// Explain where a message would go
 #[derive(clap::Args)]
@@ -20,15 +20,13 @@ enum RouteVerb {
     /// Say where a message would go and why, without sending one
     Explain {
         #[command(flatten)]
-        target: TargetArgs,
-        #[command(flatten)]
-        make: MakeArgs,
+        target: Box<FirstTargetArgs>,
     },
 }
 
 pub(crate) async fn route(args: RouteArgs, remote: &Remote) -> Result<Exit> {
-    let RouteVerb::Explain { target, make } = args.verb;
-    let target = target.resolve(&make, remote).await?;
+    let RouteVerb::Explain { target } = args.verb;
+    let target = target.resolve(remote).await?;
     let query = target.query();
     let explained = remote.client.explain(&query).await.or_cli_error()?;
     let exit = match &explained {

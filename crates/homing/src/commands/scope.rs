@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::completion::Completes;
 use crate::describe;
 use crate::exit::{CliError, Exit};
+use crate::near_commands::or_a_verb;
 use crate::progress_line::{LEFT, Watched, watch};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::tame_name;
@@ -26,7 +27,10 @@ pub(super) const CHANGE_WAIT: Duration = Duration::from_secs(120);
 #[derive(clap::Args)]
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct ScopeArgs {
-    /// The session [default: this directory's]
+    /// The session, before what is to be done [default: this directory's]
+    #[arg(value_name = "SESSION", add = Completes::OpenSessions)]
+    first: Option<String>,
+    /// The session, anywhere
     #[arg(long, short, global = true, add = Completes::OpenSessions)]
     session: Option<String>,
     /// Refuse it if it has to wait for a turn
@@ -77,7 +81,19 @@ enum ScopeVerb {
 }
 
 pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
-    let session = session_or_here(args.session.as_deref(), remote).await?;
+    let named = match (&args.first, &args.session) {
+        (Some(first), Some(session)) => {
+            return Err(CliError::new(
+                Exit::Usage,
+                format!("two sessions were named: {first} and {session}"),
+            )
+            .hint("leave one of them out")
+            .into());
+        }
+        (first, session) => first.as_deref().or(session.as_deref()),
+    };
+    let session = session_or_here(named, remote).await;
+    let session = session.map_err(|error| or_a_verb("scope", args.first.as_deref(), error))?;
     let now = args.now;
     let request = match args.verb {
         None => return show(&remote.client.session(&session).await.or_cli_error()?, remote),

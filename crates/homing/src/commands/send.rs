@@ -14,7 +14,7 @@ use crate::keyboard::Interrupts;
 use crate::line_editor::{self, LineEditor, Typed};
 use crate::remote::Remote;
 use crate::target::{MakeArgs, TargetArgs};
-use crate::{answering, attached, describe, notify};
+use crate::{answering, attached, describe, names, notify};
 
 /// The time for which a detached follower waits for a second Ctrl-C before it goes.
 const SECOND_WAIT: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     let receipt = target.say(&message, remote).await?;
     target.announce(&receipt, remote);
     if let Some(hint) = &receipt.hint {
-        remote.screen.say(hint);
+        remote.screen.say(names::said(hint, remote));
     }
     if args.follow {
         return watch(remote, &receipt).await;
@@ -75,12 +75,10 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(&receipt)?;
     } else {
-        remote.screen.line(&receipt.id)?;
-        remote.screen.progress(format!(
-            "{}; `homing show {}` has the answer once there is one",
-            describe::standing(&receipt),
-            receipt.id
-        ));
+        remote.screen.line(names::printed(&receipt.id, remote))?;
+        let standing = describe::standing(&receipt);
+        let words = format!("{standing}; `homing show {}` has the answer once there is one", receipt.id);
+        remote.screen.progress(names::said(&words, remote));
     }
     Ok(Exit::Done)
 }
@@ -123,7 +121,7 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
                             Some((asked, editor))
                         }
                         None => {
-                            remote.screen.say(asked.how());
+                            remote.screen.say(names::said(&asked.how(), remote));
                             None
                         }
                     };
@@ -131,7 +129,7 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
                 FollowStep::Over(receipt) => {
                     drop(question);
                     notify::turn_is_over(&receipt, began.elapsed(), remote);
-                    return conclude(&receipt, remote.screen);
+                    return conclude(&receipt, remote);
                 }
             },
             typed = next_typed(&mut question) => {
@@ -179,6 +177,6 @@ async fn leave(remote: &Remote, receipt: &Receipt, interrupts: &mut Interrupts) 
         }
         return Ok(Exit::Failed);
     }
-    remote.screen.say(format!("to stop it later: `homing stop {}`", receipt.id));
+    remote.screen.say(names::said(&format!("to stop it later: `homing stop {}`", receipt.id), remote));
     Ok(Exit::Detached)
 }

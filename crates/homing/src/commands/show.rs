@@ -31,11 +31,7 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
         SessionOrMessage::Message(message) => {
             let query = MessageQuery { wait: args.wait, words: Some(true) };
             let receipt = remote.client.receipt(&message, &query).await.or_cli_error()?;
-            if remote.screen.json {
-                remote.screen.object(&receipt)?
-            } else {
-                show_message(&receipt, remote.screen)?
-            }
+            if remote.screen.json { remote.screen.object(&receipt)? } else { show_message(&receipt, remote)? }
         }
         SessionOrMessage::Session(session) => {
             let session = remote.client.session(&session).await.or_cli_error()?;
@@ -43,7 +39,7 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
                 remote.screen.object(&session)?
             } else {
                 let ready = remote.client.readiness(&session.id).await.or_cli_error()?;
-                show_session(&session, &ready, remote.screen)?
+                show_session(&session, &ready, remote)?
             }
         }
     }
@@ -55,7 +51,7 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
     pairs.extend(session.title.clone().map(|title| ("title", titled(session.title_by, title))));
     let why = session.why.map(|why| format!(" ({})", describe::ended(why))).unwrap_or_default();
     pairs.push(("state", format!("{}{why}", describe::doing(session))));
-    pairs.extend(session.waiting.as_ref().map(|waiting| ("waits", describe::waiting(waiting))));
+    pairs.extend(session.waiting.as_ref().map(|waiting| ("waits", short(describe::waiting(waiting)))));
     pairs.extend(session.owned_by.clone().map(|who| ("owner", who.handle.unwrap_or(who.id))));
     pairs.push(("agent", session.agent.clone()));
     let own_word = session.own_word.clone().unwrap_or_default();
@@ -73,7 +69,7 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
     );
     let fork =
         session.origin.clone().map(|origin| format!("of {} after turn {}", origin.session, origin.turn));
-    pairs.extend(fork.map(|fork| ("fork", fork)));
+    pairs.extend(fork.map(|fork| ("fork", short(fork))));
     let imported = session.imported_as.as_ref().map(|there| {
         let org = session.imported_from.as_deref().unwrap_or_default();
         format!("as {there}, from {org}")
@@ -81,12 +77,12 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
     pairs.extend(imported.map(|imported| ("imported", imported)));
     // What it waits for was said above.
     if session.waiting.is_none() || ready.state == api::Ready::Blocked {
-        pairs.extend(describe::readiness(ready).into_iter().map(|line| ("ready", line)));
+        pairs.extend(describe::readiness(ready).into_iter().map(|line| ("ready", short(line))));
     }
     pairs.push(("made", time::full(session.made_at)));
     pairs.push(("last", time::full(session.touched_at)));
-    pairs.push(("facts", format!("{} (`homing log {}`)", session.number, session.id)));
-    Ok(screen.pairs(&pairs)?)
+    pairs.push(("facts", short(format!("{} (`homing log {}`)", session.number, session.id))));
+    Ok(remote.screen.pairs(&pairs)?)
 }
 
 /// The title, and whose it is unless a person gave it.
@@ -98,17 +94,19 @@ fn titled(by: Option<TitleBy>, title: String) -> String {
     }
 }
 
-fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
+fn show_message(receipt: &Receipt, remote: &Remote) -> Result<()> {
+    let screen = remote.screen;
+    names::met(vec![receipt.id.clone()], remote);
     let mut pairs = vec![("message", receipt.id.clone()), ("session", receipt.session.clone())];
     pairs.extend(receipt.by.clone().map(|who| ("sender", who.handle.unwrap_or(who.id))));
     pairs.extend([
-        ("state", describe::standing(receipt)),
+        ("state", names::printed(&describe::standing(receipt), remote)),
         ("accepted", time::full(receipt.accepted_at)),
         ("changed", time::full(receipt.changed_at)),
     ]);
     pairs.extend(receipt.attachments.iter().map(|attached| ("attached", attached.to_string())));
     pairs.extend(receipt.notice.clone().map(|notice| ("notice", notice)));
-    pairs.extend(describe::hint(receipt).map(|hint| ("hint", hint)));
+    pairs.extend(describe::hint(receipt).map(|hint| ("hint", names::printed(&hint, remote))));
     screen.pairs(&pairs)?;
     for (name, text) in [("said", &receipt.text), ("answer", &receipt.answer)] {
         if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {

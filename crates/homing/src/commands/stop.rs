@@ -7,7 +7,7 @@ use api::{FactsQuery, MessageQuery, Receipt, ReceiptState, Story, What};
 use crate::completion::Completes;
 use crate::describe;
 use crate::exit::{CliError, Exit};
-use crate::names::{SessionOrMessage, session_or_message};
+use crate::names::{self, SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{TextStyle, tame_name};
 use crate::target::session_or_here;
@@ -52,9 +52,8 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
         SessionOrMessage::Message(message) => message,
         SessionOrMessage::Session(session) => {
             let Some(message) = running_in(remote, &session).await? else {
-                remote
-                    .screen
-                    .say(format!("nothing runs in {session}; `homing queue {session}` lists what waits"));
+                let words = format!("nothing runs in {session}; `homing queue {session}` lists what waits");
+                remote.screen.say(names::said(&words, remote));
                 return Ok(Exit::Done);
             };
             message
@@ -65,11 +64,8 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.object(&stopped.receipt)?;
     } else {
         let state = describe::state(stopped.receipt.state);
-        remote.screen.line(format!(
-            "{} {}",
-            stopped.receipt.id,
-            remote.screen.out(TextStyle::Bold, state)
-        ))?;
+        let id = names::printed(&stopped.receipt.id, remote);
+        remote.screen.line(format!("{id} {}", remote.screen.out(TextStyle::Bold, state)))?;
         remote.screen.say(stopped.words());
     }
     Ok(if stopped.receipt.state.is_final() { Exit::Done } else { Exit::Later })
@@ -80,7 +76,8 @@ async fn stop_background(remote: &Remote, session: &str) -> Result<Exit> {
     let stopped = match remote.client.stop_background(&ChangeKey::new(), session).await.or_cli_error()? {
         ChoreAnswer::Over(stopped) => stopped,
         ChoreAnswer::GoesOn(_) => {
-            remote.screen.say(format!("asked; it goes on. `homing show {session}` says what still runs"));
+            let words = format!("asked; it goes on. `homing show {session}` says what still runs");
+            remote.screen.say(names::said(&words, remote));
             return Ok(Exit::Later);
         }
     };
@@ -92,7 +89,7 @@ async fn stop_background(remote: &Remote, session: &str) -> Result<Exit> {
         remote.screen.line(tame_name(command))?;
     }
     remote.screen.say(match stopped.ended {
-        0 => format!("nothing runs in the background of {session}"),
+        0 => names::said(&format!("nothing runs in the background of {session}"), remote),
         ended => format!("stopped: {}", describe::verified(ended, stopped.gone)),
     });
     Ok(Exit::Done)

@@ -296,7 +296,7 @@ async fn collect(dry_run: bool, remote: &Remote) -> Result<()> {
         remote.screen.line(format!(
             "{} of {} ({}, {why}): {came}",
             tree.name,
-            tree.session,
+            names::shown_id(&tree.session, remote),
             size(tree.bytes)
         ))?;
     }

@@ -413,7 +413,9 @@ fn what_is_missing(command: &str, helps: &mut BTreeMap<String, Option<String>>) 
     }
     let Some(help) = help_of(verb) else { return Some(format!("there is no `homing {verb}`")) };
     let (mut help, mut verb) = (help, (*verb).to_owned());
-    for word in words.iter().skip(1).take_while(|word| is_word(word)) {
+    // A session may stand before what is to be done with it.
+    let verbs = words.iter().skip(1).filter(|word| !word.starts_with('@'));
+    for word in verbs.take_while(|word| is_word(word)) {
         let listed = help.split_once("Commands:").map_or("", |(_, listed)| listed);
         let mut listed = listed.split("Options:").next().unwrap_or_default().lines();
         if !listed.any(|line| line.split_whitespace().next() == Some(word)) {

@@ -184,7 +184,10 @@ fn in_a_sessions_worktree_another_agent_or_model_is_refused_as_anywhere() {
         talk.expect(1);
         assert!(talk.err.contains("`scripted`") && talk.err.contains("homing scope set"), "{}", talk.err);
         let explained = yard.homing.run_in(&tree, &["route", "explain", other[0], other[1]]);
-        assert!(explained.expect(1).contains("other_agent") && explained.out.contains("--new"), "{explained:?}");
+        assert!(
+            explained.expect(1).contains("other_agent") && explained.out.contains("--new"),
+            "{explained:?}"
+        );
     }
     assert_eq!(turns(), before, "nothing was said to it");
     assert_eq!(say(&yard.homing, &tree, &["--agent", "scripted"]), session, "what it is may be said");
@@ -200,7 +203,7 @@ fn in_a_sessions_worktree_options_for_a_new_session_are_ignored_and_it_is_said_w
     let sent = yard.homing.run_in(&tree, &[&["send", "--json", "hello"], &options[..]].concat());
     let receipt = sent.json(0);
     assert_eq!((text(&receipt, "session"), &receipt["if_new_ignored"]), (session, &Value::Bool(true)));
-    let said = format!("ignored: {} are for a new session", named.join(", "));
+    let said = format!("ignored: {} are for new sessions", named.join(", "));
     assert!(sent.err.contains(&said) && sent.err.contains("worktree of one"), "{}", sent.err);
     // Only what was named, and nothing where nothing was.
     let one = yard.homing.run_in(&tree, &["send", "--title", "other", "hello"]);
@@ -210,7 +213,7 @@ fn in_a_sessions_worktree_options_for_a_new_session_are_ignored_and_it_is_said_w
     assert!(none.json(0).get("if_new_ignored").is_none() && !none.err.contains("ignored"), "{none:?}");
     let talk = yard.homing.run_in(&tree, &["chat", "--mode", "plan"]);
     talk.expect(0);
-    assert!(talk.err.contains("ignored: --mode is for a new session"), "{}", talk.err);
+    assert!(talk.err.contains("ignored: --mode is for new sessions"), "{}", talk.err);
     // Elsewhere it is the server that says so, of the same options.
     let here = yard.homing.run(&["send", "--title", "other", "hello"]);
     here.expect(0);

@@ -2,14 +2,19 @@
 
 use std::process::{Command, Stdio};
 
-use testkit::{Homing, eventually};
+use testkit::{Homing, Terminal, TerminalSize, eventually};
 
+use crate::people::{Person, add};
 use crate::yard::Yard;
-use crate::{homing, sessions, text};
+use crate::{homing, sessions, setup, text};
 
 /// The picture on a terminal of this width while a shell runs this there; `homing` is the binary under test.
 fn terminal(homing: &Homing, columns: usize, line: &str) -> String {
-    let ours = homing.command();
+    terminal_of(homing.command(), homing, columns, line)
+}
+
+/// The same, of whoever would run this command.
+fn terminal_of(ours: Command, homing: &Homing, columns: usize, line: &str) -> String {
     let mut command = Command::new("script");
     for (name, value) in ours.get_envs() {
         match value {
@@ -19,7 +24,8 @@ fn terminal(homing: &Homing, columns: usize, line: &str) -> String {
     }
     let run = format!("stty cols {columns}; homing() {{ \"$EXE\" \"$@\"; }}; {line}");
     command.args(["-qefc", &run, "/dev/null"]).env("SHELL", "/bin/sh").env("EXE", ours.get_program());
-    command.env("TERM", "dumb").env("XDG_RUNTIME_DIR", homing.root()).current_dir(homing.place());
+    command.env("TERM", "dumb").env("XDG_RUNTIME_DIR", homing.root());
+    command.current_dir(ours.get_current_dir().expect("a place"));
     let shown = command.stdin(Stdio::null()).output().expect("there is script(1)");
     String::from_utf8_lossy(&shown.stdout).replace('\r', "")
 }
@@ -68,14 +74,26 @@ fn a_session_goes_by_a_piece_of_its_id_or_its_title_in_every_command() {
     for command in [
         &["log", "the shop"][..],
         &["queue", "the shop"],
+        &["scope", "the shop"],
         &["scope", "-s", "the shop"],
+        &["scope", "the shop", "models"],
+        &["scope", "models", "-s", "the shop"],
         &["export", "the shop"],
         &["worktree", "-s", "the shop"],
         &["grant", "ls", "the shop"],
+        &["route", "explain", "the shop"],
         &["route", "explain", "-s", "the shop"],
+        &["chat", "-s", "the shop"],
     ] {
         homing.run(command).expect(0);
     }
+    let named = |command: &[&str]| homing.run(command).expect(0).to_owned();
+    assert!(named(&["scope", "the shop", "set", "--model", "large"]).contains(&one));
+    assert_eq!(homing.run(&["show", &two, "--json"]).json(0).get("model"), None, "the other is as it was");
+    assert!(named(&["route", "explain", end_of(&one)]).contains(&one));
+    let said = homing.run_with(&["chat", end_of(&one)], "into the first\n");
+    assert!(said.expect(0).contains("into the first"), "{}", said.out);
+    assert!(named(&["log", &one]).contains("into the first"));
     assert!(homing.run(&["send", "-s", "the shop", "-f", "again"]).expect(0).contains("again"));
     // Automatic titles are no names, and neither are three characters.
     for nobody in ["two", "zzz", "no such thing"] {
@@ -85,6 +103,64 @@ fn a_session_goes_by_a_piece_of_its_id_or_its_title_in_every_command() {
     }
     homing.run(&["end", "the shop"]).expect(0);
     assert_eq!(shown("the shop"), one, "an ended one keeps its name");
+}
+
+#[test]
+fn a_session_that_is_named_twice_or_with_what_makes_one_is_refused() {
+    let homing = homing();
+    let one = begin(&homing, "one");
+    for command in [
+        &["chat", &one, "-s", &one][..],
+        &["chat", &one, "--new"],
+        &["chat", &one, "--agent", "scripted"],
+        &["route", "explain", &one, "--aside"],
+        &["route", "explain", &one, "--conversation", "api:ci/x"],
+        &["scope", &one, "-s", &one],
+        &["scope", &one, "models", "-s", &one],
+    ] {
+        homing.run(command).expect(2);
+    }
+    // A verb that was typed wrongly stands where a session may.
+    let said = homing.run(&["scope", "modles"]);
+    assert!(said.code == Some(3) && said.err.contains("did you mean `homing scope models`"), "{}", said.err);
+    let said = homing.run(&["queue", "withdrwa"]);
+    assert!(said.code == Some(3) && said.err.contains("`homing queue withdraw`"), "{}", said.err);
+    assert_eq!(sessions(&homing, &[]).len(), 1);
+}
+
+#[test]
+fn a_session_that_is_offered_goes_by_its_line_a_piece_of_its_id_or_its_title() {
+    let homing = setup().argument("--trust-everyone").start();
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    homing.run(&["roots", "add", homing.place().to_str().unwrap(), "--to", "bob"]).expect(0);
+    let offered: Vec<String> = ["one", "two", "three"].map(|words| begin(&homing, words)).into();
+    for id in &offered {
+        homing.run(&["grant", "hand-over", end_of(id), "bob"]).expect(0);
+    }
+    homing.run(&["rename", &offered[1], "shop"]).expect(0);
+    let piped = bob.run(&homing, &["grant", "offers"]);
+    assert!(piped.expect(0).contains(&offered[0]) && !piped.out.contains('@'), "{}", piped.out);
+    let unclear = bob.run(&homing, &["grant", "decline", &offered[0][..8]]);
+    assert_eq!(unclear.code, Some(2), "{}", unclear.err);
+    assert!(offered.iter().all(|id| unclear.err.contains(id)), "{}", unclear.err);
+    let nobody = bob.run(&homing, &["grant", "accept", "no such thing"]);
+    assert!(nobody.code == Some(3) && nobody.err.contains("homing grant offers"), "{}", nobody.err);
+
+    bob.run(&homing, &["grant", "accept", end_of(&offered[0])]).expect(0);
+    bob.run(&homing, &["grant", "decline", "shop"]).expect(0);
+    let shown = terminal_of(
+        bob.command(&homing),
+        &homing,
+        80,
+        "homing grant offers; homing grant accept @1; homing grant accept @2; echo \"code $?\"",
+    );
+    let last = &offered[2];
+    assert!(shown.contains("@1") && shown.contains(&last[last.len() - 6..]), "{shown}");
+    assert!(!shown.contains(last) && shown.contains("is yours") && shown.contains("code 3"), "{shown}");
+    let his = bob.run(&homing, &["ls", "--json"]).json(0);
+    let his: Vec<String> = his["items"].as_array().unwrap().iter().map(|row| text(row, "id")).collect();
+    assert!(his.len() == 2 && his.contains(&offered[0]) && his.contains(last), "{his:?}");
 }
 
 #[test]
@@ -250,6 +326,166 @@ fn a_diff_is_of_the_session_that_is_named_in_whatever_way() {
     homing.run(&["rename", &second, "the shop"]).expect(0);
     let both = homing.run(&["diff", "the shop", "2"]);
     assert!(both.code == Some(2) && both.err.contains(first) && both.err.contains(&second), "{}", both.err);
+}
+
+#[test]
+fn ids_are_short_on_a_terminal_and_whole_in_a_pipe() {
+    let yard = Yard::new();
+    let homing = &yard.homing;
+    let shown = terminal(
+        homing,
+        80,
+        "homing send -f two; homing send -f '!fail after'; homing send '!sleep 60000'; homing send later; homing queue;
+         homing queue hold @2; homing stop; homing stop; homing log; homing fork --at 1; homing bindings;
+         homing approve yes apr_01k0000000000000000000000a; homing end; homing end; homing send -f after",
+    );
+    for part in [" (joined)", "held", "stopped", "says: two", "a fork of", "ended", "has ended"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let whole: Vec<&str> =
+        shown.split_whitespace().filter(|word| word.contains("msg_") || word.contains("ses_")).collect();
+    assert_eq!(whole, Vec::<&str>::new(), "{shown}");
+
+    let piped = homing.run(&["send", "!sleep 60000"]);
+    let message = piped.expect(0).trim().to_owned();
+    assert!(message.starts_with("msg_") && piped.err.contains("ses_"), "{piped:?}");
+    let stopped = homing.run(&["stop", &message]);
+    assert!(stopped.expect(0).contains(&message), "{}", stopped.out);
+    let ended = homing.run(&["end"]);
+    assert!(ended.expect(0).starts_with("ses_"), "{}", ended.out);
+}
+
+#[test]
+fn a_message_that_is_over_goes_by_a_piece_of_its_id() {
+    let homing = homing();
+    let message = text(&homing.run(&["send", "--json", "one"]).json(0), "id");
+    homing.http().until_final(&message);
+    for words in ["two", "three"] {
+        homing.run(&["send", "-f", words]).expect(0);
+    }
+    let shown = |name: &str| text(&homing.run(&["show", name, "--json"]).json(0), "id");
+    assert_eq!(shown(end_of(&message)), message);
+    assert_eq!(shown(&format!("msg_{}", end_of(&message))), message);
+    assert!(homing.run(&["stop", end_of(&message)]).err.contains("it was answered already"));
+    // In the terminal that it was said in, wherever somebody goes and whatever they list meanwhile.
+    let elsewhere = homing.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let mut shell = Command::new("sh");
+    let ours = homing.command();
+    shell.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.env("EXE", ours.get_program()).env("PS1", "$ ").env("TERM", "dumb").current_dir(homing.place());
+    shell.env("XDG_RUNTIME_DIR", homing.root());
+    let mut shell = Terminal::start(shell, TerminalSize { columns: 100, rows: 40 });
+    shell.until_last("$");
+    shell.press("\"$EXE\" send said here\r");
+    let told = shell.until("has the answer once there");
+    let told = told.join(" ");
+    let short = told.split("homing show ").nth(1).and_then(|rest| rest.split('`').next()).unwrap().to_owned();
+    assert!(short.len() < 10, "{told}");
+    shell.until_last("$");
+    let said = homing.run(&["log", "--json"]);
+    let said = said.expect(0).lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let said =
+        said.filter(|fact| fact["type"] == "queued").map(|fact| text(&fact, "message")).last().unwrap();
+    assert!(said.ends_with(&short), "{said} {short}");
+    homing.http().until_final(&said);
+    let line = format!("\"$EXE\" queue; cd {}; \"$EXE\" show {short}\r", elsewhere.display());
+    shell.press(&line);
+    shell.until("#4 said here");
+    assert!(homing.run_in(&elsewhere, &["show", &short]).code == Some(3), "no other terminal knows it there");
+}
+
+#[test]
+fn several_messages_questions_or_worktrees_that_go_by_a_name_are_named_and_nothing_is_done() {
+    let yard = Yard::new();
+    let homing = &yard.homing;
+    let unclear = |command: &[&str], candidates: &[String]| {
+        let said = homing.run(command);
+        assert_eq!(said.code, Some(2), "{command:?}: {}", said.err);
+        assert!(candidates.iter().all(|id| said.err.contains(id)), "{command:?}: {}", said.err);
+        assert!(said.err.contains("nothing was done"), "{}", said.err);
+    };
+    let asked = text(&homing.run(&["send", "--json", "!ask shell"]).json(0), "id");
+    let waits: Vec<String> =
+        ["one", "two"].map(|words| text(&homing.run(&["send", "--json", words]).json(0), "id")).into();
+    unclear(&["queue", "withdraw", &waits[0][..8]], &waits);
+    unclear(&["stop", &waits[0][..8]], &waits);
+    let queue = homing.run(&["queue", "--json"]).json(0);
+    assert_eq!(queue["items"].as_array().unwrap().len(), 3, "all are there: {queue}");
+
+    let elsewhere = homing.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let other = text(&homing.run_in(&elsewhere, &["send", "--json", "!ask shell"]).json(0), "id");
+    let open = || homing.run(&["approve", "--json"]).json(0)["items"].as_array().unwrap().clone();
+    let both = eventually("both ask", || Some(open()).filter(|items| items.len() == 2));
+    let questions: Vec<String> = both.iter().map(|asked| text(asked, "id")).collect();
+    unclear(&["approve", &questions[0][..8], "--yes"], &questions);
+    assert_eq!(open().len(), 2, "nobody was answered");
+    for message in [&asked, &other] {
+        homing.run(&["stop", message]).expect(0);
+    }
+    for message in &waits {
+        homing.http().until_final(message);
+    }
+
+    for name in ["feature-login", "feature-logout"] {
+        homing.run(&["scope", "enter", name]).expect(0);
+        homing.run(&["scope", "exit"]).expect(0);
+    }
+    let names = ["feature-login".to_owned(), "feature-logout".to_owned()];
+    unclear(&["worktree", "rm", "feature"], &names);
+    assert_eq!(homing.run(&["worktree", "--json"]).json(0)["items"].as_array().unwrap().len(), 2);
+    // By its end, one is enough.
+    homing.run(&["worktree", "rm", "logout"]).expect(0);
+    assert_eq!(homing.run(&["worktree", "--json"]).json(0)["items"][0]["name"], "feature-login");
+}
+
+#[test]
+fn a_diff_is_of_a_worktree_that_is_named_if_its_session_is_in_it() {
+    let yard = Yard::new();
+    let homing = &yard.homing;
+    yard.ask("!run echo before > before.txt");
+    homing.run(&["scope", "enter", "feature-login"]).expect(0);
+    yard.ask("!run echo in > in.txt");
+    yard.ask("!run echo more > more.txt");
+    let is_its =
+        |said: &str| said.contains("in.txt") && said.contains("more.txt") && !said.contains("before");
+    let elsewhere = homing.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for name in ["feature-login", "feat", "login"] {
+        let told = homing.run_in(&elsewhere, &["diff", "--worktree", name, "--stat"]);
+        assert!(is_its(told.expect(0)), "{name}: {told:?}");
+    }
+    assert!(is_its(homing.run(&["diff", end_of(&yard.session), "--worktree", "feat"]).expect(0)));
+    homing.run(&["diff", "--worktree", "feat", "2"]).expect(2);
+    homing.run(&["diff", "--worktree", "feat", "--all"]).expect(2);
+    homing.run(&["diff", "--worktree", "nothing"]).expect(3);
+    // Its session has left it: it is said how to see it all the same.
+    homing.run(&["scope", "exit"]).expect(0);
+    let left = homing.run(&["diff", "--worktree", "feat"]);
+    left.expect(1);
+    for part in ["homing worktree apply --dry-run feature-login", "git -C ", "enter feature-login"] {
+        assert!(left.err.contains(part), "{part}: {}", left.err);
+    }
+    homing.run(&["worktree", "rm", "feature-login"]).expect(0);
+    let gone = homing.run(&["diff", "--worktree", "feature-login"]);
+    assert!(gone.expect(1).is_empty() && gone.err.contains("homing worktree restore"), "{}", gone.err);
+}
+
+#[test]
+fn bindings_tell_how_to_go_back() {
+    let homing = homing();
+    begin(&homing, "one");
+    let first = homing.run(&["bindings"]);
+    assert!(first.expect(0).contains("cli:") && !first.err.contains("move"), "{}", first.err);
+    begin(&homing, "two");
+    let told = homing.run(&["bindings"]);
+    assert!(
+        told.expect(0).contains("cli:") && told.err.contains("`homing bindings move . -`"),
+        "{}",
+        told.err
+    );
+    assert!(!homing.run(&["bindings", "--json"]).err.contains("move"));
 }
 
 #[test]

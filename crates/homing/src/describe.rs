@@ -377,6 +377,11 @@ fn stands(now: ReceiptState, why: Option<&str>, waits: Option<&Waiting>) -> Stri
     format!("{}{why}{waits}", state(now))
 }
 
+/// The line that says why something waits.
+pub(crate) fn waits(waiting: &Waiting) -> String {
+    format!("waits: {}", self::waiting(waiting))
+}
+
 /// Why something waits, and for whom: the same words wherever it is said.
 pub(crate) fn waiting(waiting: &Waiting) -> String {
     let or = |name: &Option<String>, other: &str| name.clone().unwrap_or_else(|| other.to_owned());
@@ -580,11 +585,80 @@ pub(crate) fn with_attached(words: &str, attached: &[api::Attached]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn told(story: Story) -> String {
         let what = What::Story(StoryFact { v: 1, turn: 2, story });
         fact(&Fact { number: 1, at: api::At(0), cause: "runner".to_owned(), what })
+    }
+
+    #[test]
+    fn what_waits_reads_alike_in_send_show_queue_and_ls() {
+        let table = [
+            (json!({"why": "message", "message": "msg_1"}), "behind msg_1"),
+            (
+                json!({"why": "directory", "session": "ses_1", "directory": "/srv"}),
+                "ses_1 works in /srv; goes on when that turn is over",
+            ),
+            (
+                json!({"why": "slot", "max": 3}),
+                "its sender has as many turns under way as may be at once (3); goes on when one is over",
+            ),
+            (
+                json!({"why": "org_slot"}),
+                "the org has as many turns under way as may be at once; goes on when one is over",
+            ),
+            (json!({"why": "starting", "agent": "opencode"}), "opencode is being started"),
+            (json!({"why": "again", "agent": "opencode"}), "opencode could not be started"),
+            (json!({"why": "scope"}), "the scope is about to change"),
+            (json!({"why": "errand"}), "a worktree is being made, or a turn undone"),
+            (json!({"why": "stopping"}), "the turn is being stopped"),
+            (json!({"why": "asked"}), "the agent asks something: answer with `homing approve`"),
+            (json!({"why": "something_new"}), "something new"),
+        ];
+        for (waiting, words) in table {
+            let receipt = json!({
+                "id": "msg_2", "session": "ses_2", "state": "waiting", "waiting": waiting, "new": false, "revision": 0,
+                "delivery": "queue", "accepted_at": "2026-11-18T12:00:00Z", "changed_at": "2026-11-18T12:00:00Z",
+                "links": {"self": "", "session": "", "facts": ""},
+            });
+            let queued = json!({
+                "id": "msg_2", "state": "waiting", "waiting": waiting, "by": "usr_1", "revision": 0, "delivery": "queue",
+                "text": "", "accepted_at": "2026-11-18T12:00:00Z",
+            });
+            let waiting: Waiting = serde_json::from_value(waiting).unwrap();
+            // Follow, and the list of sessions.
+            assert_eq!(waits(&waiting), format!("waits: {words}"));
+            // Show, of a session and of a message; the queue.
+            assert_eq!(self::waiting(&waiting), words);
+            assert_eq!(standing(&serde_json::from_value(receipt).unwrap()), format!("waiting: {words}"));
+            assert_eq!(self::queued(&serde_json::from_value(queued).unwrap()), format!("waiting: {words}"));
+        }
+    }
+
+    #[test]
+    fn what_a_session_has_used_is_told_with_what_it_cost() {
+        let usage = |cost: Option<u64>| api::Usage {
+            input_tokens: 1,
+            output_tokens: 20,
+            cached_tokens: 300,
+            cost_micros: cost,
+            window_used: Some(4_000),
+            window_size: Some(200_000),
+        };
+        assert_eq!(
+            used(&usage(Some(12_345))),
+            "1 token in (300 cached), 20 out, $0.0123, window 4000 of 200000"
+        );
+        assert_eq!(
+            used(&usage(Some(2_500_000))),
+            "1 token in (300 cached), 20 out, $2.5000, window 4000 of 200000"
+        );
+        assert_eq!(used(&usage(Some(0))), "1 token in (300 cached), 20 out, $0.0000, window 4000 of 200000");
+        let plain = api::Usage { cached_tokens: 0, window_used: None, input_tokens: 2, ..usage(None) };
+        assert_eq!(used(&plain), "2 tokens in, 20 out", "what is not known is not said");
     }
 
     #[test]

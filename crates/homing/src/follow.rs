@@ -27,6 +27,9 @@ const FINAL_WAIT_S: u64 = 10;
 /// The time for which a question may be open before it is for people: rules and policies answer at once.
 const RULE_WAIT: Duration = Duration::from_millis(500);
 
+/// The time within which a start is nothing to tell: most are over before.
+const START_WAIT: Duration = Duration::from_secs(2);
+
 /// Follows one message.
 #[derive(Debug)]
 pub(crate) struct Follower<'a> {
@@ -43,6 +46,8 @@ pub(crate) struct Follower<'a> {
     asked: Option<OpenApproval>,
     /// Until when a rule may answer it, if nobody was told of it yet.
     untold: Option<Instant>,
+    /// When it is to be told that the agent is still being started, as long as the words are not handed over.
+    starts: Option<Instant>,
     /// It was final, without a turn, before we came.
     over: bool,
     /// The last word about why it waits, so that it is told once.
@@ -99,7 +104,7 @@ impl<'a> Follower<'a> {
         let facts = remote.client.follow(&receipt.session, after);
         let (message, mut shown) = (receipt.id.clone(), ShownParts::new(remote.screen));
         shown.wait_for("waiting for the agent …");
-        let (turn, asked, untold, waits) = (None, None, None, String::new());
+        let (turn, asked, untold, starts, waits) = (None, None, None, None, String::new());
         // Where it cannot be, the receipt has said so.
         let steers = receipt.delivery == Delivery::Steer && receipt.hint.is_none();
         let tools = ToolCalls::default();
@@ -113,6 +118,7 @@ impl<'a> Follower<'a> {
             tools,
             asked,
             untold,
+            starts,
             over,
             waits,
             notice: None,
@@ -133,8 +139,8 @@ impl<'a> Follower<'a> {
     }
 
     fn say_waits(&mut self, now: Receipt) -> Result<()> {
-        // That an agent is being started is nothing to tell: it is over in a moment.
-        let is_told = |waiting: &Waiting| now.turn.is_none() && waiting.why != "starting";
+        // What it waits for in its turn is shown there, once the agent is there.
+        let is_told = |waiting: &Waiting| now.turn.is_none() || is_about_start(waiting);
         let Some(waiting) = now.waiting.filter(is_told) else { return Ok(()) };
         let words = describe::waits(&waiting);
         let words = names::said(&words, self.remote);
@@ -155,11 +161,18 @@ impl<'a> Follower<'a> {
         if self.over {
             return self.end().await;
         }
-        let heard = match self.untold {
+        let heard = match [self.untold, self.starts].into_iter().flatten().min() {
             None => self.facts.next().await,
             Some(until) => match timeout_at(until, self.facts.next()).await {
                 Ok(heard) => heard,
-                Err(_) => return Ok(self.untold_question().map_or(FollowStep::On, FollowStep::Question)),
+                Err(_) if self.untold == Some(until) => {
+                    return Ok(self.untold_question().map_or(FollowStep::On, FollowStep::Question));
+                }
+                Err(_) => {
+                    self.say_why().await?;
+                    self.starts = None;
+                    return Ok(FollowStep::On);
+                }
             },
         };
         match heard.or_cli_error()? {
@@ -189,6 +202,7 @@ impl<'a> Follower<'a> {
     async fn fact(&mut self, fact: &Fact) -> Result<FollowStep> {
         if let What::Rule(rule) = &fact.what {
             self.find_turn(rule)?;
+            self.find_start(rule);
         }
         if self.turn.is_none() && is_about_waiting(&fact.what) {
             self.say_why().await?;
@@ -266,6 +280,24 @@ impl<'a> Follower<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// An agent is started for the turn, again perhaps; until it has the words, somebody waits for that.
+    fn find_start(&mut self, rule: &RuleFact) {
+        let is_ours = |turn: u32| Some(turn) == self.turn;
+        match rule {
+            RuleFact::TurnStarted { turn, .. } | RuleFact::AttemptFailed { turn, .. } if is_ours(*turn) => {
+                self.starts = Some(Instant::now() + START_WAIT);
+            }
+            RuleFact::Handed { turn, .. }
+            | RuleFact::StopAsked { turn, .. }
+            | RuleFact::TurnEnded { turn, .. }
+                if is_ours(*turn) =>
+            {
+                self.starts = None;
+            }
+            _ => {}
+        }
     }
 
     /// Says what became of a question that no person has answered. Who did knows it.
@@ -378,6 +410,11 @@ impl<'a> Follower<'a> {
         };
         Ok(FollowStep::Over(Box::new(receipt)))
     }
+}
+
+/// True if it waits for its agent to be there.
+fn is_about_start(waiting: &Waiting) -> bool {
+    matches!(waiting.why.as_str(), "starting" | "again")
 }
 
 /// True of facts after which something may wait for somebody else than before.

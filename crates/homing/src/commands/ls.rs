@@ -112,12 +112,13 @@ pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
     let rows: Vec<Vec<String>> =
         page.items.iter().zip(&shown).map(|(session, (mark, id))| row(session, mark, id, remote)).collect();
     table::print(remote.screen, &COLUMNS, &rows)?;
-    for (session, (_, id)) in page.items.iter().zip(&shown) {
-        if let Some(waiting) = session.waiting.as_ref().filter(|waiting| waiting.why != "starting") {
-            let words = describe::waiting(waiting);
-            let words = if remote.screen.out_is_terminal { names::with_short_ids(&words) } else { words };
-            remote.screen.say(format!("{id} waits: {words}"));
-        }
+    let waits = page.items.iter().zip(&shown).filter_map(|(session, (_, id))| {
+        let waits = describe::waits(session.waiting.as_ref()?);
+        Some(format!("{id} {waits}"))
+    });
+    let waits = waits.collect::<Vec<_>>().join("\n");
+    if !waits.is_empty() {
+        remote.screen.say(names::printed(&waits, remote));
     }
     if page.next.is_some() {
         remote.screen.say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));

@@ -312,11 +312,14 @@ fn mark_links(sent: &str) -> String {
     })
 }
 
-/// The same whatever the machine's pace: how long ago something was, how wide that makes a column, and whether an empty line of the
+/// The same whatever the machine's pace: how long ago something was, how wide that makes a column, how long its agent took to start, and whether an empty line of the
 /// agent's came before or after what its tool did.
 fn unhurried(rows: &str) -> String {
     let rows = (1..=9)
         .fold(rows.to_owned(), |rows, minutes| rows.replace(&format!("{minutes} min ago"), "just now"));
     let words = rows.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
-    words.filter(|row| !row.is_empty()).collect::<Vec<_>>().join("\n")
+    words
+        .filter(|row| !row.is_empty() && row != "waits: scripted is being started")
+        .collect::<Vec<_>>()
+        .join("\n")
 }

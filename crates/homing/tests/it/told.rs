@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testkit::{Homing, eventually};
 
-use crate::yard::Yard;
+use crate::yard::{Gate, Yard};
 use crate::{homing, text};
 
 /// The time in which a server that went away has to be noticed.
@@ -270,6 +270,29 @@ fn whoever_waits_for_a_directory_is_told_for_whom_in_the_same_words_everywhere()
     let behind = homing.run(&["show", &text(&later, "id")]);
     assert!(behind.expect(0).contains(&format!("waiting: behind {message}")), "{}", behind.out);
     homing.run(&["stop", &text(&first, "id")]).expect(0);
+    assert_eq!(watching.out.recv_timeout(LINE_MAX).unwrap(), "#1 hello");
+    assert_eq!(watching.end().0, Some(0));
+}
+
+#[test]
+fn whoever_waits_for_an_agent_that_starts_is_told_in_the_same_words_everywhere() {
+    let place = tempfile::tempdir().unwrap();
+    let pipe = place.path().join("lists");
+    let homing = crate::setup().variable("HOMING_SCRIPTED_LISTS_AT", pipe.to_str().unwrap()).start();
+    let mut gate = Gate::at(&pipe);
+    let mut watching = Watching::start(&homing, &["send", "-f", "hello"]);
+    let words = "scripted is being started";
+    assert_eq!(watching.until_says("waits:"), format!("waits: {words}"));
+    let session = text(&crate::sessions(&homing, &[])[0], "id");
+    let message = text(&homing.run(&["queue", "--json"]).json(0)["items"][0], "id");
+    for command in [&["queue"][..], &["show", &session], &["show", &message]] {
+        let shown = homing.run(command);
+        assert!(shown.expect(0).contains(words), "{command:?}: {}", shown.out);
+    }
+    let listed = homing.run(&["ls"]);
+    listed.expect(0);
+    assert!(listed.err.contains(&format!("{session} waits: {words}")), "{}", listed.err);
+    gate.open();
     assert_eq!(watching.out.recv_timeout(LINE_MAX).unwrap(), "#1 hello");
     assert_eq!(watching.end().0, Some(0));
 }

@@ -315,6 +315,12 @@ pub(crate) struct TurnArgs {
 impl TurnArgs {
     /// The session, and the turn if one was named.
     pub(crate) async fn resolve(&self, remote: &Remote) -> Result<(String, Option<u32>)> {
+        let (session, turn) = self.named()?;
+        Ok((session_or_here(session, remote).await?, turn))
+    }
+
+    /// The same as they were typed.
+    pub(crate) fn named(&self) -> Result<(Option<&str>, Option<u32>)> {
         let turn = self.words.last().and_then(|word| word.parse::<u32>().ok());
         let named = &self.words[..self.words.len() - usize::from(turn.is_some())];
         let session = match (named, &self.session) {
@@ -325,7 +331,7 @@ impl TurnArgs {
                 return Err(CliError::new(Exit::Usage, what).hint("`homing log` numbers the turns").into());
             }
         };
-        Ok((session_or_here(session, remote).await?, turn))
+        Ok((session, turn))
     }
 }
 

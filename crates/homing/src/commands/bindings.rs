@@ -52,13 +52,14 @@ pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit
 
 async fn list(remote: &Remote) -> Result<()> {
     let limit = u32::try_from(LIMIT_MAX).ok();
-    let (mut cursor, mut rows) = (None, Vec::new());
+    let (mut cursor, mut rows, mut has_way_back) = (None, Vec::new(), false);
     loop {
         let page = remote.client.bindings(&PageQuery { limit, cursor }).await.or_cli_error()?;
         for binding in &page.items {
             if remote.screen.json {
                 remote.screen.object(binding)?;
             }
+            has_way_back |= binding.before.as_ref().is_some_and(|before| before.why.is_none());
             let since = time::ago(binding.since, system::now());
             let before = binding.before.as_ref().map(|before| names::shown_id(&before.session, remote));
             let session = names::shown_id(&binding.session, remote);
@@ -76,5 +77,11 @@ async fn list(remote: &Remote) -> Result<()> {
         remote.screen.say("no conversation belongs to a session yet");
         return Ok(());
     }
-    Ok(remote.screen.table(&["SESSION", "SINCE", "BEFORE", "CONVERSATION"], &rows)?)
+    remote.screen.table(&["SESSION", "SINCE", "BEFORE", "CONVERSATION"], &rows)?;
+    if has_way_back {
+        remote.screen.say(
+            "`homing bindings move . -` gives this directory back to the session before, `homing bindings move CONVERSATION SESSION` any other",
+        );
+    }
+    Ok(())
 }

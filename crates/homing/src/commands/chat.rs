@@ -28,7 +28,7 @@ use crate::target::{FirstTargetArgs, MakeArgs, Target, TargetArgs};
 use crate::tool_calls::ToolCalls;
 use crate::{here, names, notify};
 use input::ChatInput;
-use slash::{ChatLine, OURS, near};
+use slash::{ChatLine, OURS, in_chat, near};
 
 /// Talk to a session, line by line
 ///
@@ -437,13 +437,12 @@ impl<'a> ChatLoop<'a> {
         let Err(why) = done else { return };
         let error =
             why.downcast::<CliError>().unwrap_or_else(|why| CliError::new(Exit::Failed, format!("{why:#}")));
-        self.remote.screen.say(format!(
-            "{} {}",
-            self.remote.screen.err(TextStyle::Bad, "error:"),
-            error.what
-        ));
+        let screen = self.remote.screen;
+        let what = names::said(&error.what, self.remote);
+        screen.say(format!("{} {what}", screen.err(TextStyle::Bad, "error:")));
         if let Some(hint) = &error.hint {
-            self.remote.screen.say(format!("{} {hint}", self.remote.screen.err(TextStyle::Good, "hint:")));
+            let hint = names::said(&in_chat(hint), self.remote);
+            screen.say(format!("{} {hint}", screen.err(TextStyle::Good, "hint:")));
         }
     }
 

@@ -1,9 +1,12 @@
 //! `homing diff`: what a turn changed, or all of a session's.
 
 use anyhow::Result;
-use api::{FactsQuery, LIMIT_MAX, RuleFact, What};
+use api::{FactsQuery, LIMIT_MAX, RuleFact, What, WorktreesQuery};
 
+use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
+use crate::here::quoted;
+use crate::names;
 use crate::pager::page;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{Screen, TextStyle, tame, tame_name};
@@ -12,7 +15,7 @@ use crate::target::TurnArgs;
 /// See what a turn changed, or all of them
 ///
 /// Of one turn: the last one, if none is named. With `--all`, what changed from before the session's first turn to after its last,
-/// where it works now: in a worktree, since it entered that. On a terminal it is coloured, and shown by `PAGER` (`less`).
+/// where it works now: in a worktree, since it entered that; `--worktree` names one by name. On a terminal it is coloured, and shown by `PAGER` (`less`).
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -20,12 +23,19 @@ pub(crate) struct DiffArgs {
     /// Everything since the session's first turn where it works now
     #[arg(long, short)]
     all: bool,
+    /// Everything in this worktree since its session entered it
+    #[arg(long, value_name = "NAME", conflicts_with = "all", add = Completes::Worktrees)]
+    worktree: Option<String>,
     /// Only the files, with how many lines more and less
     #[arg(long)]
     stat: bool,
 }
 
 pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
+    if let Some(name) = &args.worktree {
+        let session = session_in(name, &args.turn, remote).await?;
+        return show_as(&session, None, DiffView { all: true, stat: args.stat, paged: true }, remote).await;
+    }
     let (session, turn) = args.turn.resolve(remote).await?;
     if args.all && turn.is_some() {
         let what = "--all is every turn, and one was named";
@@ -33,6 +43,39 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     }
     let view = DiffView { all: args.all, stat: args.stat, paged: true };
     show_as(&session, turn, view, remote).await
+}
+
+/// The session that works in this worktree. One that it has left is shown by nobody: the snapshots of its turns are looked at where the
+/// session works now.
+async fn session_in(name: &str, which: &TurnArgs, remote: &Remote) -> Result<String> {
+    let (session, turn) = which.named()?;
+    if let Some(turn) = turn {
+        let what = format!("--worktree is every turn in it, and turn {turn} was named");
+        return Err(CliError::new(Exit::Usage, what).hint("leave one of them out").into());
+    }
+    let session = match session {
+        Some(session) => Some(names::session(session, remote).await?),
+        None => None,
+    };
+    let (session, name) = names::worktree(session, name, remote).await?;
+    let now = remote.client.session(&session).await.or_cli_error()?;
+    if now.worktree.is_some_and(|tree| tree.name == name) {
+        return Ok(session);
+    }
+    let known = remote.client.worktrees(&WorktreesQuery::default()).await.or_cli_error()?;
+    let there = known.items.into_iter().find(|tree| tree.session == session && tree.name == name);
+    let hint = match there {
+        Some(tree) => format!(
+            "`homing worktree apply --dry-run {name}` lists the files that differ, `git -C {} diff` shows what is not committed; \
+             `homing scope {session} enter {name}` takes the session back into it",
+            quoted(&tree.directory)
+        ),
+        None => format!(
+            "`homing worktree restore {name}` has it back, if it was removed; `homing worktree ls` lists what there is"
+        ),
+    };
+    let what = format!("{session} is not in worktree {name} now, so that nobody can tell what changed there");
+    Err(CliError::new(Exit::Failed, what).hint(hint).into())
 }
 
 /// Shows what a turn of this session changed, or the last one that is over, in the midst of something else.

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use testkit::{Homing, Terminal, TerminalSize};
 
+use crate::yard::Gate;
 use crate::{homing, sessions, setup, text};
 
 const USUAL: TerminalSize = TerminalSize { columns: 80, rows: 24 };
@@ -143,6 +144,13 @@ fn a_question_is_answered_with_a_key_in_place() {
     terminal.press("dear all\r");
     terminal.until("mail: told dear all");
     terminal.until_last(">");
+}
+
+/// The words of a turn are seen before it is over.
+fn until_nothing_runs(homing: &Homing) {
+    testkit::eventually("the turn is over", || {
+        sessions(homing, &[]).iter().all(|session| session["awake"] == false).then_some(())
+    });
 }
 
 /// A question is on the screen for a moment before a key can be its answer: there is nothing to see that could be awaited.
@@ -307,10 +315,7 @@ fn our_commands_win_and_two_slashes_reach_the_agents() {
     terminal.press("anew\r");
     terminal.until("#1 anew");
     assert_eq!(sessions(&homing, &[]).len(), 2);
-    // Its words are seen before its turn is over.
-    testkit::eventually("the turn is over", || {
-        sessions(&homing, &[]).iter().all(|session| session["awake"] == false).then_some(())
-    });
+    until_nothing_runs(&homing);
     terminal.press("/stop\r");
     terminal.until("nothing runs");
     terminal.press("/quit\r");
@@ -371,6 +376,106 @@ fn somebody_who_looks_elsewhere_is_told_unless_they_do_not_want_it() {
     terminal.until("#2 hello");
     terminal.until_last(">");
     assert!(!terminal.raw().contains("\x1b]9;"), "{:?}", terminal.raw());
+}
+
+#[test]
+fn an_agent_that_takes_long_to_start_is_told_of_until_it_is_there() {
+    let place = tempfile::tempdir().unwrap();
+    let pipe = place.path().join("lists");
+    let homing = setup().variable("HOMING_SCRIPTED_LISTS_AT", pipe.to_str().unwrap()).start();
+    let mut gate = Gate::at(&pipe);
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("hello\r");
+    terminal.until("waits: scripted is being started …");
+    gate.open();
+    let lines = terminal.until("#1 hello");
+    assert!(!lines.iter().any(|line| line.contains("being started")), "{lines:#?}");
+}
+
+#[test]
+fn a_desktop_is_told_too_by_chat_and_by_send() {
+    let homing = setup().config("[terminal]\nnotify_after = \"0ms\"\n").start();
+    let (bin, told) = (homing.root().join("bin"), homing.root().join("told"));
+    fs::create_dir(&bin).unwrap();
+    let program = bin.join("notify-send");
+    fs::write(&program, format!("#!/bin/sh\nprintf '%s|' \"$@\" >> '{0}'\necho >> '{0}'\n", told.display()))
+        .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let until_told = |words: &str| {
+        testkit::eventually("the desktop is told", || {
+            fs::read_to_string(&told).unwrap_or_default().lines().any(|line| line == words).then_some(())
+        });
+    };
+    // A terminal of the tests has no desktop: `env` gives the command one.
+    let start = |display: &str, arguments: &[&str]| {
+        let ours = homing.command();
+        let mut command = std::process::Command::new("env");
+        command.arg(format!("DISPLAY={display}")).arg(ours.get_program()).args(arguments);
+        command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", &path);
+        command.env("XDG_STATE_HOME", homing.root().join("state")).current_dir(homing.place());
+        Terminal::start(command, USUAL)
+    };
+    let mut terminal = start(":7", &["chat"]);
+    terminal.until_last(">");
+    terminal.press("!ask shell\r");
+    terminal.until_last("y/n>");
+    until_told("--app-name=Homing|Homing|the agent asks: may I use shell?|");
+    until_keys_answer();
+    terminal.press("y");
+    terminal.until("shell: allowed");
+    until_told("--app-name=Homing|Homing|the turn is over: answered|");
+    terminal.press("/quit\r");
+    assert!(terminal.until_ended().success());
+
+    fs::remove_file(&told).unwrap();
+    assert!(!start(":7", &["send", "-f", "!fail after"]).until_ended().success());
+    until_told("--app-name=Homing|Homing|the turn is over: failed|");
+    // Where there is no desktop, nobody asks for one.
+    fs::remove_file(&told).unwrap();
+    assert!(start("", &["send", "-f", "hello"]).until_ended().success());
+    assert!(!told.exists());
+}
+
+#[test]
+fn a_chat_shows_and_undoes_what_a_turn_changed_and_stops_one() {
+    let homing = homing();
+    let made = std::process::Command::new("git").args(["init", "-q"]).current_dir(homing.place()).status();
+    assert!(made.unwrap().success());
+    let list = homing.place().join("list.txt");
+    let mut terminal = chat(&homing, USUAL);
+    terminal.press("/undo\r");
+    terminal.until("there is no session yet");
+    terminal.press("!run echo bread > list.txt\r");
+    terminal.until("· 1 shell");
+    until_nothing_runs(&homing);
+    terminal.press("/diff\r");
+    terminal.until("+bread");
+    terminal.until_last(">");
+    terminal.press("/diff 1 --stat\r");
+    terminal.until_lines("the files alone", |lines| {
+        lines.iter().any(|line| line.starts_with("added") && line.ends_with("list.txt"))
+    });
+    terminal.press("/undo\r");
+    terminal.until("/diff 1 shows it, /undo 1 undoes it");
+    // The scripted agent never says which files it changes, and the hint is what can be typed here.
+    terminal.press("/undo 1\r");
+    let told = terminal.until("/undo 1 --all");
+    assert!(list.exists() && !told.iter().any(|line| line.contains("homing undo")), "{told:#?}");
+    terminal.press("/undo 1 --all\r");
+    terminal.until("turn 1 undone");
+    assert!(!list.exists());
+    terminal.press("!hang\r");
+    terminal.until("hanging");
+    terminal.press("/stop\r");
+    terminal.until("stopped: ");
+    terminal.until_last(">");
+    terminal.press("and on\r");
+    terminal.until_lines("it goes on", |lines| {
+        lines.iter().any(|line| line.starts_with('#') && line.ends_with("and on"))
+    });
+    terminal.press("/quit\r");
+    assert!(terminal.until_ended().success());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Our own commands in a chat: the same as those that are typed in a shell, for the session that one talks to.
 
 use anyhow::Result;
-use api::{ScopeRequest, ScopeSet, ScopeSetting, UndoTurn};
+use api::{Code, ScopeRequest, ScopeSet, ScopeSetting, UndoTurn};
 use clap::Parser;
 
 use super::slash::OURS;
@@ -101,7 +101,20 @@ async fn undo_here(session: &str, words: UndoWords, remote: &Remote) -> Result<E
             .into());
     };
     let wish = UndoTurn { turn, under: None, all: words.all, only: None };
-    undo::undo_as(session, wish, remote).await
+    undo::undo_as(session, wish, remote).await.map_err(|error| all_of(turn, error))
+}
+
+/// Nobody can be asked on the line that they type on: it has to be said.
+fn all_of(turn: u32, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::UnsureChanges) => error
+            .hint(format!(
+                "`/diff {turn}` shows them, `/undo {turn} --all` undoes these, too; nothing was changed"
+            ))
+            .into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
 }
 
 /// The models there are, or another one from now on.

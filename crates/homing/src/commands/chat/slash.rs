@@ -51,6 +51,39 @@ impl<'a> ChatLine<'a> {
     }
 }
 
+/// A hint in which commands of a shell are those of a chat, where there is one that does the same.
+pub(super) fn in_chat(hint: &str) -> String {
+    let mut parts = hint.split('`');
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    // Commands are every other part; the last of an odd number is none.
+    for (at, part) in parts.enumerate() {
+        let ours = (at % 2 == 0).then(|| ours_for(part)).flatten();
+        told.push('`');
+        told.push_str(&ours.unwrap_or_else(|| part.to_owned()));
+    }
+    told
+}
+
+/// Our command for a command of a shell, if it can do all of it.
+fn ours_for(command: &str) -> Option<String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_turn = |word: &str| word == "TURN" || word.parse::<u32>().is_ok();
+    match words.as_slice() {
+        ["homing", "diff", rest @ ..] if rest.iter().all(|word| is_turn(word) || *word == "--stat") => {
+            Some(["/diff"].iter().chain(rest).copied().collect::<Vec<_>>().join(" "))
+        }
+        ["homing", "undo", turn, rest @ ..] if is_turn(turn) && rest.iter().all(|word| *word == "--all") => {
+            Some(["/undo", turn].iter().chain(rest).copied().collect::<Vec<_>>().join(" "))
+        }
+        ["homing", "scope", "set", "--model", name] => Some(format!("/model {name}")),
+        ["homing", "queue"] => Some("/queue".to_owned()),
+        ["homing", "stop"] => Some("/stop".to_owned()),
+        ["homing", "ls"] => Some("/sessions".to_owned()),
+        ["homing", "send", "--new"] | ["homing", "send", "--new", "\"…\""] => Some("/new".to_owned()),
+        _ => None,
+    }
+}
+
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
     !name.is_empty() && name.chars().all(is_plain)
@@ -81,6 +114,25 @@ mod tests {
         assert_eq!(ChatLine::read("/shout loud"), ChatLine::Named("shout"));
         for words in ["hello", "/etc/passwd is gone", "/", "// a comment", "1/2"] {
             assert_eq!(ChatLine::read(words), ChatLine::Words(words));
+        }
+    }
+
+    #[test]
+    fn a_hint_names_what_can_be_typed_here() {
+        for (hint, told) in [
+            ("wait, or stop it with `homing stop`", "wait, or stop it with `/stop`"),
+            (
+                "`homing diff 3` shows it, `homing undo 3 --all` undoes it",
+                "`/diff 3` shows it, `/undo 3 --all` undoes it",
+            ),
+            ("`homing scope set --model NAME`", "`/model NAME`"),
+            ("begin another with `homing send --new \"…\"`", "begin another with `/new`"),
+            // What there is no command for stays what it is.
+            ("`homing undo 3 --dry-run`, `--only FILE`", "`homing undo 3 --dry-run`, `--only FILE`"),
+            ("`homing stop ID` and `homing diff --all", "`homing stop ID` and `homing diff --all"),
+            ("no command", "no command"),
+        ] {
+            assert_eq!(in_chat(hint), told);
         }
     }
 

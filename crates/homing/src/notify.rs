@@ -2,6 +2,7 @@
 //! on this desktop (`notify-send`). Whether it arrives is not our concern.
 
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ fn sequence(words: &str, term: Option<&str>) -> String {
 fn show_on_desktop(words: &str) {
     let mut command = Command::new("notify-send");
     command.args(["--app-name=Homing", "Homing", words]);
+    // The end of our terminal is not its end: it may have nothing but its start behind it when we go.
+    command.process_group(0);
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     if let Ok(mut child) = started {
         // It ends soon; somebody has to take its end.

@@ -60,6 +60,12 @@ impl Client {
         Ok(self.fetch(request).await?.bytes)
     }
 
+    /// The bytes of an image or a file that went along with a message.
+    pub async fn attachment(&self, message: &str, number: u32) -> Result<Vec<u8>, ClientError> {
+        let request = self.request(Method::GET, &format!("/api/v1/messages/{message}/attachments/{number}"));
+        Ok(self.fetch(request).await?.bytes)
+    }
+
     /// Makes a session with the conversation of such a file.
     pub async fn import(&self, file: Vec<u8>, query: &ImportQuery) -> Result<Made, ClientError> {
         let key = uuid::Uuid::new_v4().simple().to_string();

@@ -1,13 +1,18 @@
 //! `homing show`: one session, or one message with its answer.
 
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
 use anyhow::Result;
 use api::{MessageQuery, Readiness, Receipt, Session, TitleBy};
 
 use crate::completion::Completes;
-use crate::exit::Exit;
-use crate::names::{SessionOrMessage, session_or_message};
+use crate::exit::{CliError, Exit};
+use crate::names::{self, SessionOrMessage, session_or_message};
 use crate::remote::{OrCliError, Remote};
-use crate::screen::{Screen, TextStyle, tame};
+use crate::screen::{TextStyle, tame};
 use crate::target::session_or_here;
 use crate::{describe, system, time};
 
@@ -20,6 +25,9 @@ pub(crate) struct ShowArgs {
     /// Wait up to so many seconds for a message to become final
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=60))]
     wait: Option<u64>,
+    /// Write an image or a file that went along with a message, by its number, into a new file
+    #[arg(long, num_args = 2, value_names = ["N", "FILE"], requires = "what", conflicts_with = "wait", value_hint = clap::ValueHint::FilePath)]
+    save: Option<Vec<String>>,
 }
 
 pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
@@ -27,6 +35,17 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
         Some(typed) => session_or_message(typed, remote).await?,
         None => SessionOrMessage::Session(session_or_here(None, remote).await?),
     };
+    if let Some([number, file]) = args.save.as_deref() {
+        return match what {
+            SessionOrMessage::Message(message) => save(&message, number, Path::new(file), remote).await,
+            SessionOrMessage::Session(session) => Err(CliError::new(
+                Exit::Usage,
+                format!("{session} is a session; images and files go along with messages"),
+            )
+            .hint("homing show MESSAGE --save N FILE")
+            .into()),
+        };
+    }
     match what {
         SessionOrMessage::Message(message) => {
             let query = MessageQuery { wait: args.wait, words: Some(true) };
@@ -46,7 +65,43 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<()> {
+/// Writes what went along with a message into a new file of this name. What it was called elsewhere is nobody's path here.
+async fn save(message: &str, number: &str, file: &Path, remote: &Remote) -> Result<Exit> {
+    let query = MessageQuery { wait: None, words: Some(true) };
+    let attached = remote.client.receipt(message, &query).await.or_cli_error()?.attachments;
+    let Some(one) = attached.iter().find(|one| one.number.to_string() == number) else {
+        let what = match attached.len() {
+            0 => format!("nothing went along with {message}"),
+            1 => format!("{message} has no attachment {number}: one thing went along with it, number 1"),
+            count => format!("{message} has no attachment {number}: there are 1 to {count}"),
+        };
+        let hint = format!("`homing show {message}` names what went along");
+        return Err(CliError::new(Exit::NotFound, what).hint(hint).into());
+    };
+    let refused = |why: io::Error| {
+        let hint = match why.kind() {
+            io::ErrorKind::AlreadyExists => "nothing is overwritten: name a file that is not there yet",
+            _ => "name a new file in a directory that is there and yours to write",
+        };
+        CliError::new(Exit::Usage, format!("{} cannot be written: {why}", file.display())).hint(hint)
+    };
+    // Before anything is fetched: only its owner reads it, as whoever sent it meant it for this session.
+    let mut into = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(refused)?;
+    let written = match remote.client.attachment(message, one.number).await.or_cli_error() {
+        Ok(bytes) => into.write_all(&bytes).map_err(|why| refused(why).into()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = written {
+        // It is ours, and it is not whole.
+        let _ = fs::remove_file(file);
+        return Err(error);
+    }
+    remote.done(one, format!("{} is the {one}", file.display()))?;
+    Ok(Exit::Done)
+}
+
+fn show_session(session: &Session, ready: &Readiness, remote: &Remote) -> Result<()> {
+    let short = |words: String| names::printed(&words, remote);
     let mut pairs = vec![("session", session.id.clone())];
     pairs.extend(session.title.clone().map(|title| ("title", titled(session.title_by, title))));
     let why = session.why.map(|why| format!(" ({})", describe::ended(why))).unwrap_or_default();

@@ -109,6 +109,7 @@ fn an_agent_that_speaks_acp_needs_configuration_only() {
     );
     let shown = homing.run(&["agents", "show", "tiny"]);
     assert!(shown.expect(0).contains("1.2.3") && shown.out.contains("before it acts"), "{}", shown.out);
+    assert!(shown.out.contains("is ended with the turn"), "{}", shown.out);
     homing.run(&["agents", "show", "nobody"]).expect(3);
 }
 

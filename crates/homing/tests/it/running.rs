@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testkit::{CommandOutput, Homing, eventually};
+use testkit::{CommandOutput, Homing, Terminal, TerminalSize, eventually};
 
 use crate::{EXE, homing, setup, text};
 
@@ -266,6 +266,29 @@ fn send_offers_a_server_to_somebody_at_a_terminal_and_to_nobody_else() {
     // It is there now, so nobody is asked.
     let third = on_a_terminal(&quiet, "send -f third", "");
     assert!(third.out.contains("#3 third") && !third.out.contains("[Y/n]"), "{}", third.out);
+}
+
+#[test]
+fn a_chat_offers_a_server_too_and_begins_in_it() {
+    let quiet = Quiet::new();
+    let piped = quiet.run(&["chat"]);
+    piped.expect(4);
+    assert!(!piped.err.contains("[Y/n]"), "{}", piped.err);
+    let size = TerminalSize { columns: 80, rows: 24 };
+    let mut terminal = Terminal::start(quiet.command(&["chat"]), size);
+    terminal.until_last("Start one in the background now? [Y/n]");
+    terminal.press("n\r");
+    assert_eq!(terminal.until_ended().code(), Some(4));
+    let mut terminal = Terminal::start(quiet.command(&["chat"]), size);
+    terminal.until_last("Start one in the background now? [Y/n]");
+    terminal.press("\r");
+    terminal.until("/help lists commands, Ctrl-D leaves");
+    terminal.until_last(">");
+    terminal.press("hello\r");
+    terminal.until("#1 hello");
+    terminal.press("/quit\r");
+    assert!(terminal.until_ended().success());
+    assert_eq!(quiet.run(&["send", "-f", "again"]).expect(0), "#2 again\n", "the server goes on");
 }
 
 #[test]

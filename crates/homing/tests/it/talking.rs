@@ -293,6 +293,32 @@ fn files_go_along_by_what_they_are_and_what_cannot_is_refused_by_name_before_any
             "{command:?}: {shown}"
         );
     }
+    // Each is had back by its number, in a file that nobody else reads and that was not there.
+    let into = homing.root().join("out.png");
+    let save = |number: &str, file: &std::path::Path| {
+        homing.run(&["show", &message, "--save", number, file.to_str().unwrap()])
+    };
+    assert!(save("3", &into).expect(0).contains(named));
+    assert_eq!(std::fs::read(&into).unwrap(), b"\x89PNG\r\n\x1a\n\0\xff");
+    assert_eq!(crate::people::mode(&into), 0o600);
+    let again = save("1", &into);
+    again.expect(2);
+    assert!(again.err.contains("nothing is overwritten"), "{}", again.err);
+    assert_eq!(std::fs::read(&into).unwrap().len(), 10, "it is what it was");
+    let text_file = homing.root().join("out.txt");
+    assert_eq!(
+        homing.run(&["show", &message, "--save", "1", text_file.to_str().unwrap(), "--json"]).json(0)["number"],
+        1
+    );
+    assert_eq!(std::fs::read(&text_file).unwrap(), "grüße\n".as_bytes());
+    let none = homing.root().join("none");
+    for number in ["4", "0", "x"] {
+        let wrong = save(number, &none);
+        assert!(wrong.code == Some(3) && wrong.err.contains("there are 1 to 3"), "{}", wrong.err);
+    }
+    save("1", &homing.root().join("nowhere/out")).expect(2);
+    homing.run(&["show", &session, "--save", "1", none.to_str().unwrap()]).expect(2);
+    assert!(!none.exists());
     // Without a word, too.
     let alone = homing.run(&["send", "--json", "--attach", &png]).json(0);
     homing.http().until_final(&text(&alone, "id"));

@@ -48,6 +48,7 @@ fn tell(agent: &Agent, screen: Screen) -> Result<()> {
     pairs.push(("home", agent.home.clone()));
     pairs.push(("asks", asks(agent, screen)));
     pairs.push(("kept", if agent.kept { "its process stays between turns" } else { "no" }.to_owned()));
+    pairs.push(("background", background(agent)));
     pairs.push(("can", abilities(&agent.abilities).join(", ")));
     pairs.push(("memory", memory(agent.abilities.memory).to_owned()));
     if !agent.secrets.is_empty() {
@@ -89,6 +90,17 @@ fn asks(agent: &Agent, screen: Screen) -> String {
         (true, _) => screen.out(TextStyle::Bad, "NO: `bypass = true` in its configuration").into_owned(),
         (false, true) => "before it acts".to_owned(),
         (false, false) => "never: it has no way to".to_owned(),
+    }
+}
+
+/// The policy for what a turn leaves running.
+fn background(agent: &Agent) -> String {
+    match agent.keeps_background {
+        true => {
+            "what a turn leaves running goes on while the agent's process is kept; `homing show` lists it"
+                .to_owned()
+        }
+        false => "what a turn leaves running is ended with the turn".to_owned(),
     }
 }
 

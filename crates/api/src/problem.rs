@@ -311,8 +311,9 @@ codes! {
     /// Something takes more room on the disk than one person may have.
     TooMuchOnDisk = "too_much_on_disk", 429, "this would take too much room",
         "make room where the detail says, or ask whoever runs the server to raise the bound that it names";
-    /// The org has too many rules.
+    /// Nobody remembers the files of a turn.
     TreeForgotten = "tree_forgotten", 409, "the files of that turn are not remembered", "name another turn: GET /api/v1/sessions/{id}/changes?turn= says which are";
+    /// The org has too many rules.
     TooManyRules = "too_many_rules", 429, "too many rules", "remove some that nobody needs: GET /api/v1/approvals/rules";
     /// Too many requests in a short time.
     TooManyRequests = "too_many_requests", 429, "too many requests", "wait as long as `Retry-After` says, then go on";

@@ -204,17 +204,18 @@ fn tell(holder: &Holder, data_dir: &DataDir) -> Result<bool> {
             .into());
     };
     if *host != system::host() {
-        return Err(CliError::new(Exit::Failed, format!("its server runs on {host}, as process {pid}"))
-            .hint(format!("say it on {host}"))
+        return Err(CliError::new(Exit::Failed, format!("the server of this directory runs on another machine, {host}, as process {pid}; nothing was done"))
+            .hint(format!("stop it there: `homing down` on {host}"))
             .into());
     }
     match signal(number, || holder_is(pid, data_dir)) {
         Ok(told) => Ok(told),
-        Err(error) if error.downcast_ref() == Some(&Errno::PERM) => {
-            Err(CliError::new(Exit::Failed, format!("the server, process {pid}, is another user's"))
-                .hint("its own user can stop it")
-                .into())
-        }
+        Err(error) if error.downcast_ref() == Some(&Errno::PERM) => Err(CliError::new(
+            Exit::Failed,
+            format!("the server (process {pid}) is another user's; nothing was done"),
+        )
+        .hint("its own user can stop it with `homing down`")
+        .into()),
         Err(error) if error.downcast_ref() == Some(&Errno::SRCH) => Ok(false),
         Err(error) => Err(error),
     }

@@ -112,13 +112,14 @@ impl From<ClientError> for CliError {
         match error {
             ClientError::Refused(problem) => refused(problem),
             ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, error.to_string())
-                .hint("is the server still running? `homing doctor` looks"),
+                .hint("it may have gone: `homing doctor` looks, `homing up` starts one here"),
             ClientError::Untrusted { ref why, .. } => {
                 let hint = distrust_hint(why);
                 Self::new(Exit::Unreachable, error.to_string()).hint(hint)
             }
-            ClientError::Garbled { .. } => Self::new(Exit::Unreachable, error.to_string())
-                .hint("is another program listening there, or another version of homing?"),
+            ClientError::Garbled { .. } => Self::new(Exit::Unreachable, error.to_string()).hint(
+                "another program may listen there, or another version of homing: `homing doctor` looks",
+            ),
         }
     }
 }
@@ -155,7 +156,7 @@ fn refused(problem: Box<Problem>) -> CliError {
     let hint = match problem.code {
         Code::NotFound => Some(not_found_hint(&problem.detail).to_owned()),
         Code::NotAllowed => Some(grant_hint(&problem.detail)),
-        code => hint(code).map(str::to_owned),
+        code => hint(code).or_else(|| hint_to_ask_otherwise(code)).map(str::to_owned),
     };
     let hint = hint.unwrap_or_else(|| problem.hint.clone());
     CliError { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }
@@ -250,4 +251,83 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::QueueFull => "`homing queue` shows what waits; `homing queue withdraw MESSAGE` takes one back",
         _ => return None,
     })
+}
+
+/// The same of what is rarer: advice for programs that names paths and fields of the API, in words of the command line.
+fn hint_to_ask_otherwise(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::TokenInQuery | Code::BadJson | Code::UnsupportedMediaType | Code::BadCursor => {
+            "this program and the server are of different versions: `homing --version` says which this is, `homing doctor` which the server is"
+        }
+        Code::NoSuchPath | Code::MethodNotAllowed => {
+            "the server is of another version, which cannot do that: `homing doctor` says which; use a program of the same one"
+        }
+        Code::NotYoursToAnswer => {
+            "`homing approve rules` lists the rule; whoever manages the session can say no: `homing approve no QUESTION`"
+        }
+        Code::NotYourWords => {
+            "whoever manages the session can take it back (`homing queue withdraw MESSAGE`), and say something else"
+        }
+        Code::IdempotencyConflict => "nothing was done twice; say it once more, as a new request",
+        Code::Changed => "look at it again, then decide again",
+        Code::UnsureChanges => {
+            "`homing undo TURN --dry-run` lists them; `--all` undoes these, too, `--only FILE` only what you name; nothing was changed"
+        }
+        Code::MergeConflicts => {
+            "nothing was changed: merge the branch there into the worktree first, and settle these files in it, or let the agent do so"
+        }
+        Code::TargetChanged => {
+            "nothing was changed: commit these files there, or move them away, then say it again"
+        }
+        Code::Uncommitted => {
+            "nothing was changed: commit these files in the worktree, or bring everything back with `homing worktree apply NAME`"
+        }
+        Code::CannotOwn => {
+            "`homing user ls` lists who may; an admin can change it: `homing user enable NAME`, `homing user role NAME member`"
+        }
+        Code::LastOwner => "`homing user role NAME owner` makes somebody else an owner first",
+        Code::OfferedAlready => {
+            "wait for their answer, or take the offer back first: `homing grant keep SESSION`"
+        }
+        Code::BadAddress => {
+            "`homing bindings` lists addresses as they are written; `homing route explain` shows this directory's"
+        }
+        Code::UnknownModel => {
+            "`homing agents show AGENT` lists its models; leave --model out for the agent's own"
+        }
+        Code::TreeForgotten => {
+            "name another turn: `homing diff TURN` says whether what it changed is remembered"
+        }
+        Code::TooManyRules => {
+            "`homing approve rules` lists them, `homing approve rules remove RULE` takes one away"
+        }
+        Code::TooManyRequests => "wait a few seconds, then say it again",
+        Code::Unavailable => "try again in a moment; `homing doctor` says how the server stands",
+        Code::Unclear => {
+            "look before you say it again: `homing queue` lists what waits, `homing log -n 20` what was accepted last"
+        }
+        Code::TooManyStreams => {
+            "end some of those that follow (`send -f`, `log -f`, `chat`), or come back later"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_types_is_told_what_can_be_typed() {
+        for code in Code::ALL {
+            let problem = Problem::new(*code, "there is no such thing");
+            let error = CliError::from(ClientError::Refused(Box::new(problem)));
+            let hint = error.hint.expect("every refusal says what to do now");
+            for of_programs in
+                ["/api/", "GET ", "POST ", "PUT ", "DELETE ", "{\"", "Idempotency-Key", "`in_the_way`"]
+            {
+                assert!(!hint.contains(of_programs), "{code}: {hint}");
+            }
+        }
+    }
 }

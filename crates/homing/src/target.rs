@@ -359,8 +359,8 @@ pub(crate) async fn session_or_here(named: Option<&str>, remote: &Remote) -> Res
 
 pub(crate) fn path_text(path: &std::path::Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        CliError::new(Exit::Usage, format!("{} is not text", path.display()))
-            .hint("use a directory whose name is UTF-8")
+        CliError::new(Exit::Usage, format!("the name of {} is not UTF-8, which this needs", path.display()))
+            .hint("rename it, or use another directory")
             .into()
     })
 }

@@ -23,9 +23,14 @@ pub(crate) async fn line(what: &str, screen: Screen) -> Result<String> {
     }
     let typed = typed_line().await?;
     if typed.trim().is_empty() {
-        return Err(CliError::new(Exit::Usage, format!("{what}: nothing was typed")).into());
+        return Err(nothing_typed(what).into());
     }
     Ok(typed.trim().to_owned())
+}
+
+fn nothing_typed(what: &str) -> CliError {
+    CliError::new(Exit::Usage, format!("{what}: nothing was typed"))
+        .hint("type it, or pipe it in, one line for each thing that is asked for")
 }
 
 /// The same where nothing is an answer, too.
@@ -44,7 +49,9 @@ pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
             typed = typed_line() => typed?,
             () = interrupts.next() => {
                 drop(hidden);
-                return Err(CliError::new(Exit::Failed, "nothing was changed").into());
+                return Err(CliError::new(Exit::Failed, "you left; nothing was changed")
+                    .hint("say the command again when you know what to type")
+                    .into());
             }
         };
         drop(hidden);
@@ -53,9 +60,7 @@ pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
         typed_line().await?
     };
     if typed.is_empty() {
-        return Err(CliError::new(Exit::Usage, format!("{what}: nothing was typed"))
-            .hint("type it, or pipe it in, one line for each thing that is asked for")
-            .into());
+        return Err(nothing_typed(what).into());
     }
     Ok(Secret::from(typed))
 }
@@ -64,7 +69,9 @@ pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
 pub(crate) async fn new_secret(what: &str, screen: Screen) -> Result<Secret> {
     let first = secret(what, screen).await?;
     if io::stdin().is_terminal() && secret(&format!("{what} again"), screen).await? != first {
-        return Err(CliError::new(Exit::Usage, "the two are not the same; nothing was changed").into());
+        return Err(CliError::new(Exit::Usage, "the two are not the same; nothing was changed")
+            .hint("say the command again, and type the same twice")
+            .into());
     }
     Ok(first)
 }

@@ -33,7 +33,12 @@ enum TurnPiece {
 impl Transcript {
     /// Reads the lines of an export.
     pub(crate) fn read(export: &[u8]) -> Result<Self, CliError> {
-        let broken = || CliError::new(Exit::Failed, "what the server gave is no export").hint("try again");
+        let broken = || {
+            CliError::new(Exit::Failed, "the server's answer is no conversation that this program can read")
+                .hint(
+                    "`homing doctor` says whether the server is of another version; if it is not, try again",
+                )
+        };
         let text = std::str::from_utf8(export).map_err(|_| broken())?;
         let (mut header, mut turns) = (None, Vec::new());
         for line in text.lines() {

@@ -124,7 +124,8 @@ pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> 
             (None, _) => list(remote).await,
             (Some(approval), Some(said)) => answer(&approval, said, args.remember.remember(), remote).await,
             (Some(_), None) if args.remember.remember.is_some() => {
-                let hint = "homing approve ID --yes --remember session";
+                let hint =
+                    "say what is to be remembered, too: `homing approve QUESTION --yes --remember session`";
                 Err(CliError::new(Exit::Usage, "there is no answer to remember").hint(hint).into())
             }
             (Some(approval), None) => show(&approval, remote).await,

@@ -80,7 +80,9 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         .with_context(|| path.display().to_string())?;
     if file.len() > IMPORT_BYTES_MAX {
         let what = format!("{} is longer than {IMPORT_BYTES_MAX} bytes", path.display());
-        return Err(CliError::new(Exit::Usage, what).hint("is it a file that `homing export` wrote?").into());
+        return Err(CliError::new(Exit::Usage, what)
+            .hint("name a file that `homing export -o FILE` wrote")
+            .into());
     }
     Ok(file)
 }

@@ -40,8 +40,9 @@ pub(crate) async fn login(args: LoginArgs, data_dir: &DataDir, screen: Screen) -
     };
     let signed = Client::new(&url, "").map_err(CliError::from)?.sign_in(&proof).await.or_cli_error()?;
     let token = signed.secret.ok_or_else(|| {
-        CliError::new(Exit::Unreachable, format!("{url} let us in without a token"))
-            .hint("is it another version of homing?")
+        CliError::new(Exit::Unreachable, format!("{url} let us in without a token")).hint(
+            "that is no server of this version: check the address, or use a program of the server's version",
+        )
     })?;
     credentials.keep(&url, StoredCredential { token, handle: signed.handle.clone() })?;
     if screen.json {

@@ -117,7 +117,7 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
             Exit::Usage,
             format!("a message is in one queue; {session} is one word too many"),
         )
-        .hint("for instance `homing queue hold MESSAGE`")
+        .hint("leave it out: `homing queue hold MESSAGE`, for instance")
         .into());
     }
     let client = &remote.client;

@@ -28,7 +28,9 @@ pub(crate) fn restore(args: &RestoreArgs, data_dir: &DataDir, screen: Screen) ->
         Ok(repositories) => repositories,
         Err(error) => {
             let why = format!("the database is restored, but not all snapshots are: {error}");
-            return Err(CliError::new(Exit::Failed, why).hint("mend it, and try again").into());
+            return Err(CliError::new(Exit::Failed, why)
+                .hint("mend what is named, then say it again: what is there now is kept beside it")
+                .into());
         }
     };
     if screen.json {

@@ -59,8 +59,11 @@ pub(crate) async fn roots(args: RootsArgs, remote: &Remote) -> Result<Exit> {
 async fn root(directory: &str, to: Option<&str>, remote: &Remote) -> Result<Root> {
     let absolute = std::path::absolute(directory)?;
     let directory = absolute.to_str().map(str::to_owned).ok_or_else(|| {
-        CliError::new(Exit::Usage, format!("{} is not text", absolute.display()))
-            .hint("use a directory whose name is UTF-8")
+        CliError::new(
+            Exit::Usage,
+            format!("the name of {} is not UTF-8, which this needs", absolute.display()),
+        )
+        .hint("rename it, or use another directory")
     })?;
     let to = match to {
         Some(to) => grantee(to, remote).await?,

@@ -92,7 +92,7 @@ fn words_of(arguments: &[String], has_files: bool) -> Result<String> {
     }
     if text.trim().is_empty() && !has_files {
         return Err(CliError::new(Exit::Usage, "there is nothing to say")
-            .hint("homing send \"your message\", or `homing chat` for a conversation")
+            .hint("`homing send \"your message\"` says something, `homing chat` begins a conversation")
             .into());
     }
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())

@@ -42,7 +42,7 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
                 Exit::Usage,
                 format!("{session} is a session; images and files go along with messages"),
             )
-            .hint("homing show MESSAGE --save N FILE")
+            .hint("name a message: `homing show MESSAGE --save N FILE`; `homing log` names them")
             .into()),
         };
     }

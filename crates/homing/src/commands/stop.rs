@@ -44,7 +44,7 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
                 Exit::Usage,
                 format!("{message} is a message; what runs in the background is a session's"),
             )
-            .hint("homing stop --background SESSION")
+            .hint("`homing stop --background SESSION` ends that; `homing show` lists it")
             .into()),
         };
     }

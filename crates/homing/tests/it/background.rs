@@ -118,6 +118,8 @@ fn asking_again_under_the_same_key_ends_nothing_new() {
 #[test]
 fn it_ends_when_the_session_rests() {
     let homing = keeping("1s").start();
+    let policy = homing.run(&["agents", "show", "scripted"]);
+    assert!(policy.expect(0).contains("goes on while the agent's process is kept"), "{}", policy.out);
     let (words, command) = leaving("4403.5");
     let session = left(&homing, &words, &command);
     until_told(&homing, &session, &["nobody has said anything to this session", &command]);

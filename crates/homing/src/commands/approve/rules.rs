@@ -99,9 +99,12 @@ async fn new_rule(args: AddArgs, remote: &Remote) -> Result<NewRule> {
 fn absolute(directory: &str) -> Result<String> {
     let absolute = std::path::absolute(directory)?;
     absolute.to_str().map(str::to_owned).ok_or_else(|| {
-        CliError::new(Exit::Usage, format!("{} is not text", absolute.display()))
-            .hint("use a directory whose name is UTF-8")
-            .into()
+        CliError::new(
+            Exit::Usage,
+            format!("the name of {} is not UTF-8, which this needs", absolute.display()),
+        )
+        .hint("rename it, or use another directory")
+        .into()
     })
 }
 

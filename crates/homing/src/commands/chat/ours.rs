@@ -61,7 +61,9 @@ pub(super) async fn run(
         "undo" => undo_here(&session, words(name, &rest)?, remote).await,
         "model" => model(&session, &rest, remote).await,
         "agent" => scope::choices(&remote.client.commands(&session).await.or_cli_error()?, remote),
-        name => Err(CliError::new(Exit::Usage, format!("/{name} does nothing here")).into()),
+        name => Err(CliError::new(Exit::Usage, format!("/{name} does nothing here"))
+            .hint("/help lists what does")
+            .into()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! OpenCode, by its HTTP server, one for each session.
 //!
 //! Read in this order: this file (what is started and with which variables), `protocol` (what is asked and what the answers
-//! mean, pure), `turn` (what one turn says, pure), `side_channel` (the HTTP, which decides nothing), `ids`.
+//! mean, pure), `turn` (what one turn says, pure), `permissions` (what it asks about, pure), `side_channel` (the HTTP, which decides
+//! nothing), `ids`.
 //!
 //! **One server for each session.** A server could hold many sessions, but they would share its death, its directory and
 //! the secrets in its environment. It takes five seconds to start, so it is kept between turns. It listens on loopback
@@ -20,8 +21,9 @@
 //!
 //! **What it may do.** `OPENCODE_PERMISSION` stands above what `opencode.json` says for all agents: commands, changes of
 //! files and the web are asked about, or allowed where the configuration says that it bypasses. What `opencode.json` says
-//! for one agent of opencode's, and tools of MCP servers, are as the person set them up. In the mode `plan` changes of
-//! files stay forbidden as opencode has it.
+//! for one agent of opencode's stands above that, the repository's own too. So the rules that are in force are read before a
+//! turn is handed over, and where they do not show that it asks, it is refused. Tools of MCP servers, plugins and tools of their
+//! own are as the person and the repository set them up. In the mode `plan` nothing but plans is changed.
 //!
 //! **Directories.** A conversation has a directory of its own, in which opencode works wherever the server was started.
 //! When a session's directory changes, opencode is asked to move the conversation there; it does so between directories
@@ -30,6 +32,7 @@
 //! Without a model in its scope a session goes on with the model it used last, which is opencode's own way.
 
 mod ids;
+mod permissions;
 mod protocol;
 mod side_channel;
 mod turn;
@@ -41,7 +44,6 @@ use agent::{
     Running, SessionNotices, Setup, SignIn, TreeName, TriedVersions, Trouble,
 };
 use kernel::SessionId;
-use serde_json::json;
 
 use crate::background::BackgroundPolicy;
 use crate::program::{AgentProgram, ProgramConfig};
@@ -50,13 +52,6 @@ use protocol::{OpenCodeProtocol, ProcessSetting};
 /// The variables by which a person may give it their own sign-in.
 const SECRETS: [&str; 4] =
     ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"];
-/// The effects of opencode on the world outside the conversation.
-const ACTS: [&str; 4] = ["edit", "bash", "webfetch", "websearch"];
-/// The questions that it asks by itself.
-const DOUBTS: [&str; 2] = ["external_directory", "doom_loop"];
-/// The mode in which nothing is changed.
-const PLAN: &str = "plan";
-
 /// The times opencode may try again in a row: after 2, 4, 8, 16 and then each 30 seconds, so for about three minutes.
 const TRIES_MAX: u64 = 8;
 
@@ -98,13 +93,14 @@ impl OpenCode {
             mint: Box::new(ids::message),
             said_bytes_max: self.program.config.limits.output_bytes_max,
             tries_max: self.tries_max,
+            bypasses: self.program.config.bypasses,
         };
         let begin = || (OpenCodeProtocol::new(setting), Some(side_channel::side(password)));
         self.program.start(launch, args, env, begin).await
     }
 
     fn env(&self, launch: &Launch, password: &str) -> Vec<(String, String)> {
-        let permission = permission(self.program.config.bypasses, launch.mode.as_deref());
+        let permission = permissions::permission(self.program.config.bypasses, launch.mode.as_deref());
         let mut env = vec![
             ("OPENCODE_SERVER_USERNAME", side_channel::USER.to_owned()),
             ("OPENCODE_SERVER_PASSWORD", password.to_owned()),
@@ -116,17 +112,6 @@ impl OpenCode {
         }
         env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
-}
-
-/// The permissions it has, and about what it asks.
-fn permission(bypasses: bool, mode: Option<&str>) -> String {
-    let action = if bypasses { "allow" } else { "ask" };
-    let acts = ACTS.into_iter().filter(|act| !(mode == Some(PLAN) && *act == "edit"));
-    let doubts = DOUBTS.into_iter().filter(|_| bypasses);
-    let mut permission: serde_json::Map<_, _> =
-        acts.chain(doubts).map(|what| (what.to_owned(), json!(action))).collect();
-    permission.insert("question".to_owned(), json!("allow"));
-    serde_json::Value::Object(permission).to_string()
 }
 
 impl Agent for OpenCode {
@@ -211,25 +196,5 @@ impl Agent for OpenCode {
 
     fn close(&self) -> Reply<'_, ()> {
         Box::pin(self.program.close())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_asks_before_it_acts_unless_it_bypasses_and_plans_change_nothing() {
-        let said =
-            |bypasses, mode| serde_json::from_str::<serde_json::Value>(&permission(bypasses, mode)).unwrap();
-        let asks =
-            json!({"edit": "ask", "bash": "ask", "webfetch": "ask", "websearch": "ask", "question": "allow"});
-        assert_eq!(said(false, None), asks);
-        assert_eq!(said(false, Some("build")), asks);
-        assert_eq!(said(false, Some("plan"))["edit"], json!(null));
-        assert_eq!(said(true, Some("plan"))["edit"], json!(null));
-        assert_eq!(said(true, None)["edit"], "allow");
-        assert_eq!(said(true, None)["external_directory"], "allow");
-        assert_eq!(said(true, None)["question"], "allow");
     }
 }

@@ -17,6 +17,7 @@ use kernel::Native;
 use serde_json::{Value, json};
 
 use super::ids::is_id;
+use super::permissions::acts_unasked;
 use super::side_channel::{HttpMethod, SideOrder, SideReport};
 use super::turn::{KnownFacts, NAME_BYTES_MAX, Turn, TurnOutcome, by_words, complaint, text};
 use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
@@ -50,6 +51,8 @@ pub(super) struct ProcessSetting {
     pub(super) said_bytes_max: u64,
     /// The times opencode may try again in a row. It would never end by itself.
     pub(super) tries_max: u64,
+    /// It may act without asking.
+    pub(super) bypasses: bool,
 }
 
 pub(super) struct OpenCodeProtocol {
@@ -66,6 +69,8 @@ pub(super) struct OpenCodeProtocol {
     surveys: Surveys,
     /// The answers we gave.
     replied: BTreeSet<String>,
+    /// The refusal where its own rules do not show that it asks.
+    unasked: Option<Trouble>,
 }
 
 enum Phase {
@@ -129,6 +134,7 @@ impl OpenCodeProtocol {
             questions: BTreeSet::new(),
             surveys: Surveys::default(),
             replied: BTreeSet::new(),
+            unasked: None,
         }
     }
 
@@ -361,6 +367,7 @@ impl OpenCodeProtocol {
     fn list_modes(&mut self, body: &Value) {
         self.known.about.modes =
             choices(body, |mode| text(mode, "/mode") != "subagent" && mode["hidden"] != true);
+        self.unasked = if self.setting.bypasses { None } else { acts_unasked(body) };
     }
 
     /// Ready when everything is known that a turn needs.
@@ -408,7 +415,7 @@ impl OpenCodeProtocol {
                 all.join(", ")
             )));
         }
-        None
+        self.unasked.clone()
     }
 
     fn native(&self) -> Native {

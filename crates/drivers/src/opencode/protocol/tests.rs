@@ -41,6 +41,7 @@ impl Talk {
             mint: Box::new(move || messages.pop_front().expect("no more messages")),
             said_bytes_max: 1024 * 1024,
             tries_max: 8,
+            bypasses: false,
         };
         let mut talk = Self {
             protocol: OpenCodeProtocol::new(setting),
@@ -72,8 +73,10 @@ impl Talk {
         let providers = json!([{"id": "stub", "options": {"apiKey": "sk-secret"}, "models": {"stub-1":
             {"name": "Stub 1", "limit": {"context": 200_000}}}}]);
         assert_eq!(self.reply(200, json!({"providers": providers})), "/config/providers");
-        let modes = json!([{"name": "build", "mode": "primary"}, {"name": "general", "mode": "subagent"},
-            {"name": "title", "mode": "primary", "hidden": true}]);
+        let asks = json!([{"permission": "*", "pattern": "*", "action": "ask"}]);
+        let modes = json!([{"name": "build", "mode": "primary", "permission": asks},
+            {"name": "general", "mode": "subagent", "permission": asks},
+            {"name": "title", "mode": "primary", "hidden": true, "permission": asks}]);
         assert_eq!(self.reply(200, modes), "/agent");
         assert_eq!(self.reply(200, json!([{"name": "init", "description": "set up"}])), "/command");
     }

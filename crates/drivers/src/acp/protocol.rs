@@ -84,7 +84,10 @@ enum RequestPurpose {
     Open,
     /// To go on with it under another id.
     Fork,
-    Mode,
+    /// To be in this mode.
+    Mode {
+        wanted: String,
+    },
     Model,
     /// In which directory the agent says that a conversation is.
     Where {
@@ -130,9 +133,9 @@ impl AcpProtocol {
             RequestPurpose::New | RequestPurpose::Open | RequestPurpose::Fork => {
                 self.opened(ask, result, out)
             }
-            RequestPurpose::Mode => {
+            RequestPurpose::Mode { wanted } => {
                 self.story.choices.read(result);
-                self.has_mode(out);
+                self.has_mode(&wanted, out);
             }
             RequestPurpose::Model => {
                 self.story.choices.read(result);
@@ -252,12 +255,16 @@ impl AcpProtocol {
     fn set_mode(&mut self, out: &mut ProtocolOutput) {
         let is_bypass = |mode: &String| self.behaviour.bypass_modes.contains(mode);
         let setting = &self.story.choices.mode;
+        let is_there = |mode: &String| setting.has(mode) || setting.current == *mode;
         let mode = match self.chosen_mode() {
             Some(mode) if is_bypass(&mode) && !self.wanted.bypasses => {
                 let trouble = format!(
                     "in mode {mode:?} this agent acts without asking, which its configuration does not allow"
                 );
                 return self.fail(Trouble::refused(trouble), out);
+            }
+            Some(mode) if is_there(&mode) && !self.wanted.bypasses && !self.behaviour.asks_in(&mode) => {
+                return self.fail(self.unproven(&mode), out);
             }
             Some(mode) => Some(mode),
             None if self.wanted.bypasses => {
@@ -266,15 +273,16 @@ impl AcpProtocol {
             // It has no modes; then it asks as the protocol says.
             None if setting.all.is_empty() => None,
             None if setting.has(&self.behaviour.asking_mode) => Some(self.behaviour.asking_mode.clone()),
-            None => return self.fail(self.unproven(), out),
+            None => return self.fail(self.unproven(&setting.current), out),
         };
         let asked = mode.map_or(Ok(None), |mode| setting.choose("mode", &mode, &self.session));
         match asked {
             Ok(Some((method, params))) => {
                 // What it is told is what it is in, unless it says otherwise.
                 let chosen = params["modeId"].as_str().or(params["value"].as_str()).unwrap_or_default();
-                self.story.choices.mode.current = chosen.to_owned();
-                self.ask(RequestPurpose::Mode, method, &params, out);
+                let wanted = chosen.to_owned();
+                self.story.choices.mode.current.clone_from(&wanted);
+                self.ask(RequestPurpose::Mode { wanted }, method, &params, out);
             }
             Ok(None) => self.set_model(out),
             Err(trouble) => self.fail(trouble, out),
@@ -287,25 +295,28 @@ impl AcpProtocol {
         named.or_else(|| Some(self.story.chosen_mode.clone()).filter(|mode| !mode.is_empty()))
     }
 
-    /// It was told to ask, and may have said that it does something else.
-    fn has_mode(&mut self, out: &mut ProtocolOutput) {
-        let named = self.wanted.launch.as_ref().is_some_and(|launch| launch.mode.is_some());
-        let asks = self.story.choices.mode.current == self.behaviour.asking_mode;
-        if asks || named || self.wanted.bypasses {
-            self.set_model(out)
-        } else {
-            self.fail(self.unproven(), out)
+    /// It was told in which mode to be, and may have said that it is in another.
+    fn has_mode(&mut self, wanted: &str, out: &mut ProtocolOutput) {
+        let current = self.story.choices.mode.current.clone();
+        let is_named = self.wanted.launch.as_ref().is_some_and(|launch| launch.mode.is_some());
+        if current == wanted || (self.wanted.bypasses && !is_named) {
+            return self.set_model(out);
         }
+        if !self.behaviour.asks_in(&current) && !self.wanted.bypasses {
+            return self.fail(self.unproven(&current), out);
+        }
+        let trouble = format!(
+            "this agent says that it is in mode {current:?}, and not in {wanted:?}; choose another mode"
+        );
+        self.fail(Trouble::refused(trouble), out);
     }
 
-    /// The refusal where nothing shows that the agent asks.
-    fn unproven(&self) -> Trouble {
-        let mode = &self.story.choices.mode;
+    /// The refusal where nothing shows that the agent asks in that mode.
+    fn unproven(&self, mode: &str) -> Trouble {
         Trouble::refused(format!(
-            "in mode {:?} this agent acts without asking, as far as anybody knows, which its configuration does not allow; \
+            "in mode {mode:?} this agent acts without asking, as far as anybody knows, which its configuration does not allow; \
              set `quirks.asking_mode` to the mode in which it asks (it has {}), or `bypass = true`",
-            mode.current,
-            mode.names()
+            self.story.choices.mode.names()
         ))
     }
 

@@ -56,7 +56,8 @@ pub struct Quirks {
     pub cancelled_as: Option<Vec<String>>,
     /// True if a turn goes on when a question is answered with `cancelled` and nothing else is said.
     pub goes_on_when_cancelled: Option<bool>,
-    /// The mode in which it asks. Where it has modes it is put into this one, and is refused where it does not say so.
+    /// The mode in which it asks. Where it has modes it is put into this one, and is refused where it does not say so. Of an agent
+    /// that is not known no other mode is taken.
     pub asking_mode: Option<String>,
     /// True if each of its turns ends with words, unless something was not allowed: one that ends without any has failed.
     pub ends_with_words: Option<bool>,
@@ -100,7 +101,10 @@ impl Quirks {
     pub(crate) fn behaviour(&self) -> Behaviour {
         let base = self.base.as_ref().map_or(DEFAULT, |base| &base.0);
         let layers = [Some(self), ENTRIES.get(base), ENTRIES.get(DEFAULT)];
-        Behaviour::from_layers(&layers.into_iter().flatten().collect::<Vec<_>>())
+        Behaviour {
+            is_known: base != DEFAULT,
+            ..Behaviour::from_layers(&layers.into_iter().flatten().collect::<Vec<_>>())
+        }
     }
 }
 
@@ -246,6 +250,8 @@ pub(crate) struct Behaviour {
     pub(crate) cancelled_as: Vec<String>,
     pub(crate) goes_on_when_cancelled: bool,
     pub(crate) asking_mode: String,
+    /// True if it is one of those that we know, so that all of its modes are.
+    is_known: bool,
     pub(crate) ends_with_words: bool,
     pub(crate) own_requests: Vec<String>,
     pub(crate) bypass_modes: Vec<String>,
@@ -283,6 +289,7 @@ impl Behaviour {
             cancelled_as: first!(cancelled_as),
             goes_on_when_cancelled: first!(goes_on_when_cancelled),
             asking_mode: first!(asking_mode),
+            is_known: false,
             ends_with_words: first!(ends_with_words),
             own_requests: first!(own_requests),
             bypass_modes: first!(bypass_modes),
@@ -296,6 +303,14 @@ impl Behaviour {
             errors: first!(errors),
             failures: first!(failures),
         }
+    }
+
+    /// True if somebody is asked in that mode, as far as is known: it is the one for that, or one of an agent of which we know
+    /// those in which nobody is.
+    pub(crate) fn asks_in(&self, mode: &str) -> bool {
+        let is_told_apart = self.is_known && !self.asking_mode.is_empty();
+        !mode.is_empty()
+            && (mode == self.asking_mode || (is_told_apart && !self.bypass_modes.iter().any(|it| it == mode)))
     }
 
     /// The meaning of an error, by what was asked.

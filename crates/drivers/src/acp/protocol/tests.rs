@@ -1,5 +1,6 @@
 //! The protocol hears what real agents said (`testdata`), and what no agent should say.
 
+mod modes;
 mod newcomers;
 
 use agent::{Progress, Usage};
@@ -7,6 +8,7 @@ use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 
 use super::*;
 use crate::acp::quirks::Quirks;
+use modes::in_mode;
 
 const UUID: &str = "00000000-0000-4000-8000-000000000001";
 
@@ -447,40 +449,6 @@ fn model_and_mode_are_set_before_it_is_ready_or_refused_with_what_there_is() {
     assert!(choosing("a", "auto").failed().detail.contains("without asking"));
 }
 
-/// A new session of an agent that comes up in this mode, and has these.
-fn in_mode(quirks: &str, bypasses: bool, current: &str, all: &[&str]) -> Talk {
-    let mut talk = Talk::with(toml::from_str(quirks).unwrap(), launch(None), bypasses);
-    open(&mut talk, json!({"loadSession": true}));
-    let all: Vec<Value> = all.iter().map(|id| json!({"id": id})).collect();
-    talk.hears(&json!({"id": 2, "result": {"sessionId": "s", "modes": {"currentModeId": current, "availableModes": all}}}));
-    talk
-}
-
-#[test]
-fn an_agent_of_which_nothing_shows_that_it_asks_acts_without_asking_and_is_refused() {
-    let qwen = ["plan", "default", "auto-edit", "auto", "yolo"];
-    let mut talk = in_mode("base = 'qwen'", false, "auto", &qwen);
-    assert_eq!(talk.sent.last().unwrap()["params"], json!({"sessionId": "s", "modeId": "default"}));
-    talk.hears(&json!({"id": 3, "result": {}}));
-    assert!(matches!(talk.events.last(), Some(AgentEvent::Ready { .. })));
-    // It says that it stays where it is.
-    let mut stubborn = in_mode("base = 'qwen'", false, "auto", &qwen);
-    stubborn.hears(&json!({"method": "session/update", "params": {"sessionId": "s",
-        "update": {"sessionUpdate": "current_mode_update", "currentModeId": "auto"}}}));
-    stubborn.hears(&json!({"id": 3, "result": {}}));
-    assert_eq!(stubborn.failed().failure, Failure::Refused);
-    assert!(stubborn.failed().detail.contains("acts without asking"), "{}", stubborn.failed());
-    assert!(stubborn.failed().detail.contains("bypass = true"), "{}", stubborn.failed());
-    // Nobody has said which of its modes asks.
-    let unknown = in_mode("", false, "code", &["code", "architect"]);
-    assert!(unknown.failed().detail.contains("asking_mode"), "{}", unknown.failed());
-    assert!(unknown.failed().detail.contains("(it has code, architect)"), "{}", unknown.failed());
-    let named = in_mode("asking_mode = 'code'", false, "code", &["code", "architect"]);
-    assert!(matches!(named.events.last(), Some(AgentEvent::Ready { .. })));
-    let bypassing = in_mode("", true, "code", &["code", "architect"]);
-    assert!(matches!(bypassing.events.last(), Some(AgentEvent::Ready { .. })));
-}
-
 #[test]
 fn a_question_names_the_tool_or_its_kind_and_never_the_command() {
     for (call, tool, kind) in [
@@ -506,26 +474,6 @@ fn a_question_names_the_tool_or_its_kind_and_never_the_command() {
         });
         assert_eq!(asked, Some((tool, kind)));
     }
-}
-
-#[test]
-fn it_asks_unless_its_configuration_lets_it_not() {
-    let opened = |bypasses: bool, current: &str| {
-        let mut talk = Talk::with(Quirks::of("goose").unwrap(), launch(None), bypasses);
-        open(&mut talk, json!({"loadSession": true}));
-        talk.hears(&json!({"id": 2, "result": {"sessionId": "s", "modes": {"currentModeId": current,
-            "availableModes": [{"id": "approve"}, {"id": "auto"}]}}}));
-        talk
-    };
-    let mode = |talk: &Talk| talk.sent.last().unwrap()["params"]["modeId"].as_str().map(str::to_owned);
-    assert_eq!(mode(&opened(false, "auto")).as_deref(), Some("approve"));
-    assert_eq!(mode(&opened(true, "approve")).as_deref(), Some("auto"));
-    assert!(matches!(opened(false, "approve").events[1], AgentEvent::Ready { .. }));
-    let mut talk = opened(true, "auto");
-    talk.does(|protocol, out| protocol.hand(&Message::new(MessageId::from_bits(1), "x".to_owned()), out));
-    talk.hears(&question(7, &["allow_once", "reject_once"]));
-    assert_eq!(talk.sent.last().unwrap()["result"]["outcome"]["optionId"], "id-allow_once");
-    assert!(!talk.events.iter().any(|event| matches!(event, AgentEvent::Asked { .. })));
 }
 
 #[test]
@@ -696,7 +644,7 @@ fn asking(kinds: &[&str]) -> Talk {
 #[test]
 fn a_plan_is_shown_and_the_mode_that_was_chosen_holds_again_in_the_next_turn() {
     let wanted = Launch { mode: Some("plan".to_owned()), ..launch(None) };
-    let mut talk = Talk::with(Quirks::default(), wanted.clone(), false);
+    let mut talk = Talk::with(Quirks::of("claude-agent-acp").unwrap(), wanted.clone(), false);
     open(&mut talk, json!({"loadSession": true}));
     talk.hears(&json!({"id": 2, "result": {"sessionId": "s", "modes": {"currentModeId": "plan",
         "availableModes": [{"id": "default"}, {"id": "plan"}]}}}));

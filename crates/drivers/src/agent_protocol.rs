@@ -22,9 +22,9 @@ pub(crate) trait AgentProtocol: Send + 'static {
     fn read_side(&mut self, line: &str, out: &mut ProtocolOutput) {
         self.read(line, out);
     }
-    /// The beginning of a line that was too long to be kept.
-    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
-        let _ = head;
+    /// The beginning and the end of a line that was too long to be kept.
+    fn read_ends(&mut self, head: &str, tail: &str, out: &mut ProtocolOutput) {
+        let _ = (head, tail);
         let text = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes; it was left out");
         out.event(AgentEvent::Notice { text });
     }

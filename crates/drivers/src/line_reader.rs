@@ -1,22 +1,28 @@
 //! Cuts what an agent prints into lines, and never holds more than one line and its bound.
 
-/// The longest line of an agent. Of what is longer only the beginning is kept.
+/// The longest line of an agent. Of what is longer only the beginning and the end are kept.
 pub(crate) const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// The part that is kept of a line that is too long: enough to see what it was about.
+/// The beginning that is kept of a line that is too long: enough to see what it was about.
 pub(crate) const HEAD_BYTES_MAX: usize = 4 * 1024;
+/// The end that is kept of it: enough for what an agent says after a long text.
+pub(crate) const TAIL_BYTES_MAX: usize = 4 * 1024;
 
 /// A line of an agent, made harmless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Whole(String),
-    /// The beginning of a line of more than `LINE_BYTES_MAX` bytes.
-    TooLong(String),
+    /// The beginning and the end of a line of more than `LINE_BYTES_MAX` bytes.
+    TooLong {
+        head: String,
+        tail: String,
+    },
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct LineReader {
     partial: Vec<u8>,
-    is_too_long: bool,
+    /// The last bytes of a line that is too long, of which `partial` is the beginning.
+    tail: Option<Vec<u8>>,
 }
 
 impl LineReader {
@@ -37,23 +43,35 @@ impl LineReader {
     pub(crate) fn rest(&mut self) -> Option<Line> {
         let partial = std::mem::take(&mut self.partial);
         let text = String::from_utf8_lossy(&partial);
-        if std::mem::take(&mut self.is_too_long) {
-            return Some(Line::TooLong(text.into_owned()));
+        if let Some(tail) = self.tail.take() {
+            let tail = String::from_utf8_lossy(&tail).into_owned();
+            return Some(Line::TooLong { head: text.into_owned(), tail });
         }
         (!text.trim().is_empty()).then(|| Line::Whole(text.into_owned()))
     }
 
     fn add(&mut self, part: &[u8]) {
-        if self.is_too_long {
-            return;
+        if let Some(tail) = &mut self.tail {
+            return keep_last(tail, part);
         }
-        self.partial.extend_from_slice(&part[..part.len().min(LINE_BYTES_MAX + 1)]);
+        let (now, later) = part.split_at(part.len().min(LINE_BYTES_MAX + 1));
+        self.partial.extend_from_slice(now);
         if self.partial.len() > LINE_BYTES_MAX {
-            self.is_too_long = true;
+            let mut tail = self.partial.split_off(self.partial.len() - TAIL_BYTES_MAX);
+            keep_last(&mut tail, later);
+            self.tail = Some(tail);
             self.partial.truncate(HEAD_BYTES_MAX);
             self.partial.shrink_to_fit();
         }
     }
+}
+
+/// Adds bytes to the end of a line, and lets go of what stands too far before it.
+fn keep_last(tail: &mut Vec<u8>, more: &[u8]) {
+    let more = &more[more.len().saturating_sub(TAIL_BYTES_MAX)..];
+    let over = (tail.len() + more.len()).saturating_sub(TAIL_BYTES_MAX);
+    tail.drain(..over);
+    tail.extend_from_slice(more);
 }
 
 #[cfg(test)]
@@ -80,7 +98,13 @@ mod tests {
             assert!(lines.cut(&[b'x'; 64 * 1024]).is_empty());
             assert!(lines.partial.capacity() <= 2 * LINE_BYTES_MAX);
         }
-        let head = "x".repeat(HEAD_BYTES_MAX);
-        assert_eq!(lines.cut(b"\nnext\n"), [Line::TooLong(head), whole("next")]);
+        let too_long = |end: &str| {
+            let tail = format!("{}{end}", "x".repeat(TAIL_BYTES_MAX - end.len()));
+            Line::TooLong { head: "x".repeat(HEAD_BYTES_MAX), tail }
+        };
+        assert_eq!(lines.cut(b"end\nnext\n"), [too_long("end"), whole("next")]);
+        // The same where all of it comes at once.
+        let line = format!("{}the end\n", "x".repeat(3 * LINE_BYTES_MAX));
+        assert_eq!(lines.cut(line.as_bytes()), [too_long("the end")]);
     }
 }

@@ -96,7 +96,7 @@ impl<T: AgentProtocol> AgentProcess<T> {
         let mut out = ProtocolOutput::default();
         match line {
             Line::Whole(text) => self.protocol.read(&text, &mut out),
-            Line::TooLong(head) => self.protocol.read_head(&head, &mut out),
+            Line::TooLong { head, tail } => self.protocol.read_ends(&head, &tail, &mut out),
         }
         out
     }

@@ -596,7 +596,7 @@ impl AgentProtocol for AcpProtocol {
     }
 
     /// An update can be left out. An answer or a question cannot: somebody would wait for ever.
-    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
+    fn read_ends(&mut self, head: &str, _tail: &str, out: &mut ProtocolOutput) {
         let words = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes");
         if head.contains("\"session/update\"") {
             // What was said before is repeated when a conversation is loaded, images and all: nothing of it is news.

@@ -220,17 +220,18 @@ impl ClaudeProtocol {
         }
     }
 
-    /// The refusal where it says that it came up in a mode that it may not have: settings of its own may name one.
+    /// The refusal where it does not say that it came up in a mode that it may have: settings of its own may name one.
     fn acts_unasked(&self) -> Option<Trouble> {
-        let mode = &self.about.mode;
-        let asks = super::MODES.iter().any(|(name, asks, _)| name == mode && *asks);
-        let may = mode.is_empty() || asks || self.about.modes.iter().any(|it| it.name == *mode);
-        (!may).then(|| {
-            Trouble::refused(format!(
-                "claude came up in the mode {mode}, in which it acts without asking, and this agent is not set up for that; set \
-                 `bypass = true` for it, or take that mode out of claude's own settings (permissions.defaultMode)"
-            ))
-        })
+        let mode = self.about.mode.as_str();
+        let is_offered = |mode: &str| self.about.modes.iter().any(|it| it.name == mode);
+        let asks = super::MODES.iter().any(|(name, asks, _)| *name == mode && *asks);
+        if asks || is_offered(mode) || is_offered(super::BYPASS) {
+            return None;
+        }
+        Some(Trouble::refused(format!(
+            "claude says that it came up in the mode {mode:?}, in which it acts without asking as far as anybody knows, and this agent \
+             is not set up for that; set `bypass = true` for it, or take that mode out of claude's own settings (permissions.defaultMode)"
+        )))
     }
 
     /// Notes the model it is going to use. Versions that do not say so beforehand say it when a turn begins.

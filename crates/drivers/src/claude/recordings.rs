@@ -36,8 +36,13 @@ fn id(text: &str) -> Uuid {
 
 /// A protocol that is ready, without what it said until then.
 fn ready() -> ClaudeProtocol {
+    ready_in("default")
+}
+
+fn ready_in(mode: &str) -> ClaudeProtocol {
     let mut protocol = protocol(Conversation::New(id(ID)));
-    let answer = json!({"subtype": "success", "request_id": "homing-initialize", "response": {}});
+    let said = json!({"current_permission_mode": mode});
+    let answer = json!({"subtype": "success", "request_id": "homing-initialize", "response": said});
     protocol.read(
         &json!({"type": "control_response", "response": answer}).to_string(),
         &mut ProtocolOutput::default(),
@@ -390,7 +395,11 @@ fn read(protocol: &mut ClaudeProtocol, lines: &[Value]) -> (Vec<AgentEvent>, Str
 
 /// A protocol whose message claude has begun with.
 fn working() -> ClaudeProtocol {
-    let mut protocol = ready();
+    working_in("default")
+}
+
+fn working_in(mode: &str) -> ClaudeProtocol {
+    let mut protocol = ready_in(mode);
     protocol.hand(&Message::new(MessageId::from_bits(1), "hello".to_owned()), &mut ProtocolOutput::default());
     read(&mut protocol, &[lifecycle("queued"), lifecycle("started")]);
     protocol
@@ -506,7 +515,7 @@ fn a_question_that_is_open_at_the_end_is_withdrawn_and_takes_no_answer() {
 fn a_result_that_was_too_long_does_not_keep_the_turn_open() {
     let mut protocol = working();
     let mut out = ProtocolOutput::default();
-    protocol.read_head(r#"{"duration_api_ms":1,"#, &mut out);
+    protocol.read_ends(r#"{"duration_api_ms":1,"#, "", &mut out);
     protocol.read(&lifecycle("completed").to_string(), &mut out);
     let told: Vec<String> = out.take().0.iter().map(short).collect();
     assert_eq!(told[1..], ["finished ID "]);
@@ -551,7 +560,6 @@ fn a_process_that_would_act_by_itself_or_otherwise_is_not_kept() {
     let system = |subtype: &str, field: &str, value: Value| json!({"type": "system", "subtype": subtype, field: value});
     let after = |before: &[Value], later: &[Value]| {
         let mut protocol = working();
-        read(&mut protocol, &[system("status", "permissionMode", "plan".into())]);
         read(&mut protocol, before);
         read(&mut protocol, &[result()]);
         read(&mut protocol, later);
@@ -561,23 +569,25 @@ fn a_process_that_would_act_by_itself_or_otherwise_is_not_kept() {
     assert!(after(&[], &[lifecycle("completed")]));
     assert!(after(&[tasks(json!([{}])), tasks(json!([]))], &[]));
     assert!(!after(&[tasks(json!([{}]))], &[]));
-    assert!(!after(&[system("status", "permissionMode", "default".into())], &[]));
+    assert!(!after(&[system("status", "permissionMode", "plan".into())], &[]));
     assert!(!after(&[], &[system("init", "session_id", ID.into())]));
     assert!(!after(&[], &[tasks(json!([{}]))]));
 }
 
 #[test]
 fn a_mode_of_its_own_settings_in_which_it_acts_without_asking_is_refused() {
-    let opened_in = |mode: &str| {
+    let opened_in = |said: Value| {
         let mut protocol = protocol(Conversation::New(id(ID)));
-        let said = json!({"current_permission_mode": mode});
         let answer = json!({"subtype": "success", "request_id": "homing-initialize", "response": said});
         let mut out = ProtocolOutput::default();
         protocol.read(&json!({"type": "control_response", "response": answer}).to_string(), &mut out);
         out.take().0
     };
-    for mode in ["bypassPermissions", "auto", "someNewMode"] {
-        let events = opened_in(mode);
+    let in_mode = |mode: &str| json!({"current_permission_mode": mode});
+    // One that does not say is in none.
+    let silent = [json!({}), json!({"current_permission_mode": null})];
+    for mode in ["bypassPermissions", "auto", "someNewMode", ""].map(in_mode).into_iter().chain(silent) {
+        let events = opened_in(mode.clone());
         let Some(AgentEvent::Failed(trouble)) = events.last() else { panic!("{mode}: {events:?}") };
         assert_eq!(trouble.failure, Failure::Refused, "{mode}");
         assert!(
@@ -585,7 +595,7 @@ fn a_mode_of_its_own_settings_in_which_it_acts_without_asking_is_refused() {
             "{trouble}"
         );
     }
-    assert!(matches!(opened_in("default").last(), Some(AgentEvent::Ready { .. })));
+    assert!(matches!(opened_in(in_mode("default")).last(), Some(AgentEvent::Ready { .. })));
 }
 
 #[test]
@@ -627,9 +637,8 @@ fn nothing_it_prints_makes_us_panic_or_grow() {
 
 #[test]
 fn a_plan_is_shown_as_it_was_written_and_the_mode_after_it_is_told() {
-    let mut protocol = working();
+    let mut protocol = working_in("plan");
     let status = |mode: &str| json!({"type": "system", "subtype": "status", "permissionMode": mode});
-    read(&mut protocol, &[status("plan")]);
     let plan = "# Plan\n\n1. read\n2. write";
     let request = json!({"subtype": "can_use_tool", "tool_name": "ExitPlanMode", "input": {"plan": plan}});
     let asked = json!({"type": "control_request", "request_id": "q", "request": request});

@@ -4,6 +4,11 @@
 use agent::{Choice, Trouble};
 use serde_json::Value;
 
+/// Codex's word for that its questions are ours to answer. Its settings may name a model instead.
+pub(super) const REVIEWER: &str = "user";
+/// Where the answer to an opened conversation says what it may do.
+pub(super) const MODE_KEYS: [&str; 3] = ["approvalPolicy", "approvalsReviewer", "sandbox"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// It reads; everything else has to be allowed.
@@ -78,15 +83,19 @@ impl Mode {
         }
     }
 
-    /// The mode that an opened conversation says it is in.
+    /// The mode that an opened conversation says it is in. One that says nothing is in none.
     pub(super) fn seen(opened: &Value) -> Result<Self, UnknownMode> {
         let (policy, sandbox) = (&opened["approvalPolicy"], &opened["sandbox"]["type"]);
+        let reviewer = &opened["approvalsReviewer"];
+        // Versions that do not know another reviewer do not name one.
+        let asks_us = reviewer.is_null() || reviewer == REVIEWER;
         match (policy.as_str(), sandbox.as_str()) {
-            (Some("on-request"), Some("readOnly")) => Ok(Self::ReadOnly),
-            (Some("on-request"), Some("workspaceWrite")) => Ok(Self::Auto),
+            (Some("on-request"), Some("readOnly")) if asks_us => Ok(Self::ReadOnly),
+            (Some("on-request"), Some("workspaceWrite")) if asks_us => Ok(Self::Auto),
             (Some("never"), Some("dangerFullAccess")) => Ok(Self::FullAccess),
             _ => {
-                Err(UnknownMode(agent::bounded(&format!("approvalPolicy {policy}, sandbox {sandbox}"), 200)))
+                let words = format!("approvalPolicy {policy}, reviewed by {reviewer}, sandbox {sandbox}");
+                Err(UnknownMode(agent::bounded(&words, 200)))
             }
         }
     }
@@ -101,6 +110,21 @@ pub(super) struct UnknownMode(String);
 mod tests {
     use super::*;
     use kernel::Failure;
+
+    #[test]
+    fn a_mode_is_what_codex_says_and_silence_is_none() {
+        let seen = |policy: &str, reviewer: &str, sandbox: &str| {
+            let opened = serde_json::json!({"approvalPolicy": policy, "approvalsReviewer": reviewer, "sandbox": {"type": sandbox}});
+            Mode::seen(&opened).ok()
+        };
+        assert_eq!(seen("on-request", "user", "workspaceWrite"), Some(Mode::Auto));
+        assert_eq!(seen("on-request", "user", "readOnly"), Some(Mode::ReadOnly));
+        assert_eq!(seen("never", "user", "dangerFullAccess"), Some(Mode::FullAccess));
+        assert_eq!(seen("on-request", "auto_review", "workspaceWrite"), None, "a model would answer");
+        assert_eq!(seen("never", "user", "workspaceWrite"), None);
+        let silent = Mode::seen(&serde_json::json!({"cwd": "/srv"})).unwrap_err();
+        assert!(silent.to_string().contains("sandbox null"), "{silent}");
+    }
 
     #[test]
     fn full_access_is_only_for_those_who_may() {

@@ -16,7 +16,7 @@ use kernel::Native;
 use serde_json::{Value, json};
 
 use super::items::{Items, plan, text_of};
-use super::mode::Mode;
+use super::mode::{MODE_KEYS, Mode, REVIEWER};
 use super::trouble::{Refusal, SIGN_IN, is_unknown, of_turn, refusal, words_of};
 use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{as_url, blocks};
@@ -197,6 +197,7 @@ impl CodexProtocol {
         let mut params = json!({
             "cwd": launch.directory.for_launch(),
             "approvalPolicy": mode.approval(),
+            "approvalsReviewer": REVIEWER,
             "sandbox": mode.sandbox(),
         });
         if let Some(model) = &launch.model {
@@ -278,8 +279,10 @@ impl CodexProtocol {
         // What it was is what it may do: its administrator may have forbidden what we asked for.
         if let Some(seen) = other_mode(self.beginning.mode, result) {
             let wanted = self.beginning.mode.name();
-            let trouble =
-                format!("codex does not work in mode {wanted}: it says {seen}; choose another mode");
+            let trouble = format!(
+                "codex does not work in mode {wanted}: it says {seen}, in which it acts without asking as far as anybody knows; \
+                 choose another mode, or set `bypass = true`"
+            );
             return self.fail(Trouble::refused(trouble), out);
         }
         // A line that is too long to be read does not say; then each turn names the model as well.
@@ -577,14 +580,19 @@ impl AgentProtocol for CodexProtocol {
 
     /// Two lines have to be understood however long they are: that a conversation is open, for codex shows the whole of
     /// the first message with it, and that a turn is over, for codex repeats the answer.
-    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
+    fn read_ends(&mut self, head: &str, tail: &str, out: &mut ProtocolOutput) {
         let answer = format!("{{\"id\":{},\"result\":{{\"thread\":{{\"id\":\"", self.numbers);
         if let Some(rest) = head.strip_prefix(&answer) {
             let is_awaited = self.waiting.remove(&self.numbers.to_string());
             let Some(RequestPurpose::Thread) = is_awaited else { return };
             let thread = rest.split('"').next().unwrap_or_default();
             let directory = json_text_after(rest, "\"cwd\":").unwrap_or_default();
-            return self.opened(&json!({"thread": {"id": thread}, "cwd": directory}), out);
+            let mut opened = json!({"thread": {"id": thread}, "cwd": directory});
+            // What it may do stands after the first message, which is what makes the line so long.
+            for key in MODE_KEYS {
+                opened[key] = json_after(tail, &format!("\"{key}\":")).unwrap_or_default();
+            }
+            return self.opened(&opened, out);
         }
         let about = |key: &str| json_text_after(head, key).unwrap_or_default();
         if head.starts_with("{\"method\":\"turn/completed\"") {
@@ -655,11 +663,8 @@ impl AgentProtocol for CodexProtocol {
     }
 }
 
-/// The mode it says it is in, if it says one and that is not the one.
+/// The mode it says it is in, if that is not the one.
 fn other_mode(wanted: Mode, opened: &Value) -> Option<String> {
-    if opened["sandbox"].is_null() {
-        return None;
-    }
     match Mode::seen(opened) {
         Ok(seen) if seen == wanted => None,
         Ok(seen) => Some(seen.name().to_owned()),
@@ -697,6 +702,13 @@ fn words_in(params: &Value) -> String {
 fn json_text_after(head: &str, key: &str) -> Option<String> {
     let (_, rest) = head.split_once(key)?;
     serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok()
+}
+
+/// What stands after the last of these characters, in the end of a line that cannot be read as a whole. In a text they would not
+/// be the same, because its quotes are escaped.
+fn json_after(tail: &str, key: &str) -> Option<Value> {
+    let (_, rest) = tail.rsplit_once(key)?;
+    serde_json::Deserializer::from_str(rest).into_iter::<Value>().next()?.ok()
 }
 
 #[cfg(test)]

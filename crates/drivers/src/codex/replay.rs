@@ -144,8 +144,10 @@ fn assert_same(then: &Value, now: &Value) {
     for (key, value) in params {
         assert_eq!(value, &now["params"][key], "{key} of {method}");
     }
+    let opens = ["thread/start", "thread/resume"].contains(&method);
+    assert_eq!(now["params"].get("approvalsReviewer").is_some(), opens, "{now}");
     let more = now["params"].as_object().map_or(0, serde_json::Map::len) - params.len();
-    assert!(more == 0 || method == "thread/resume", "{now}");
+    assert!(more == usize::from(opens) || method == "thread/resume", "{now}");
 }
 
 fn testdata(file: &str) -> PathBuf {
@@ -226,7 +228,7 @@ fn nothing_codex_could_say_is_too_much() {
             for at in (0..line.len()).step_by(41).filter(|at| line.is_char_boundary(*at)) {
                 let mut out = ProtocolOutput::default();
                 replay.protocol.read(&line[..at], &mut out);
-                replay.protocol.read_head(&line[..at], &mut out);
+                replay.protocol.read_ends(&line[..at], &line[at..], &mut out);
                 let nonsense = line.replacen(['{', '['], "7", 1).replace("\"id\"", "\"method\"");
                 replay.protocol.read(&nonsense, &mut out);
             }
@@ -286,9 +288,8 @@ fn a_form_to_fill_in_is_no_question_of_yes_and_no() {
     assert!(said.is_empty() && matches!(&events[..], [AgentEvent::Asked { tool, .. }] if tool == "s"));
 }
 
-#[test]
-fn a_conversation_that_answers_in_an_endless_line_is_opened_all_the_same() {
-    let native = "00000000-0000-7000-8000-000000000002";
+/// One that is about to hear whether the conversation it goes on with is open.
+fn resuming(native: &str) -> Replay {
     let mut replay = Replay::new(Some(native));
     for line in story("resume").iter().take_while(|line| line["us"]["method"] != "thread/resume") {
         match line.get("us") {
@@ -296,17 +297,49 @@ fn a_conversation_that_answers_in_an_endless_line_is_opened_all_the_same() {
             None => replay.agent(&line["agent"]),
         }
     }
-    let of = |id: u64, thread: &str| {
-        format!(
-            r#"{{"id":{id},"result":{{"thread":{{"id":"{thread}","environments":[{{"environmentId":"local","cwd":"/srv/pro\u006aect"}}],"preview":"{}"#,
-            "x".repeat(3_000)
-        )
-    };
     replay.events.clear();
-    replay.with(|protocol, out| protocol.read_head(&of(9, native), out));
+    replay
+}
+
+/// The beginning of the line by which codex says that it is.
+fn opened_head(id: u64, thread: &str) -> String {
+    format!(
+        r#"{{"id":{id},"result":{{"thread":{{"id":"{thread}","environments":[{{"environmentId":"local","cwd":"/srv/pro\u006aect"}}],"preview":"{}"#,
+        "x".repeat(3_000)
+    )
+}
+
+#[test]
+fn a_codex_that_does_not_say_what_it_may_do_acts_without_asking() {
+    let native = "00000000-0000-7000-8000-000000000002";
+    let says = r#"","turns":[]},"approvalPolicy":"on-request","approvalsReviewer":"user","sandbox":{"type":"workspaceWrite"}}}"#;
+    let quoted =
+        r#"\"approvalPolicy\":\"on-request\",\"sandbox\":{\"type\":\"workspaceWrite\"}"},"model":"m"}}"#;
+    let never = says.replace("on-request", "never");
+    let reviewed = says.replace("\"user\"", "\"auto_review\"");
+    for tail in ["", quoted, &says.replace("sandbox", "box"), &never, &reviewed, &says[..says.len() - 30]] {
+        let mut replay = resuming(native);
+        replay.with(|protocol, out| protocol.read_ends(&opened_head(2, native), tail, out));
+        let last = replay.events.last().expect("it has said something");
+        assert!(last.starts_with("Failed") && last.contains("acts without asking"), "{tail}: {last}");
+        assert!(last.contains("Refused") && last.contains("bypass = true"), "{tail}: {last}");
+    }
+    // A line that can be read, and does not say it.
+    let mut replay = resuming(native);
+    replay.agent(&json!({"id": 2, "result": {"thread": {"id": native}, "cwd": "/srv/project"}}));
+    assert!(replay.events.iter().all(|event| !event.starts_with("Ready")), "{:?}", replay.events);
+}
+
+#[test]
+fn a_conversation_that_answers_in_an_endless_line_is_opened_all_the_same() {
+    let native = "00000000-0000-7000-8000-000000000002";
+    let mut replay = resuming(native);
+    let of = opened_head;
+    let tail = r#"xxx","turns":[]},"model":"m","approvalPolicy":"on-request","approvalsReviewer":"user","sandbox":{"type":"workspaceWrite"}}}"#;
+    replay.with(|protocol, out| protocol.read_ends(&of(9, native), tail, out));
     assert!(replay.events.iter().all(|event| event.starts_with("Notice")), "{:?}", replay.events);
     replay.events.clear();
-    replay.with(|protocol, out| protocol.read_head(&of(2, native), out));
+    replay.with(|protocol, out| protocol.read_ends(&of(2, native), tail, out));
     assert!(replay.events[0].contains("directory: \"/srv/project\""), "{:?}", replay.events);
     assert!(
         replay.events[1].starts_with("Ready") && replay.events[1].contains(native),
@@ -328,9 +361,9 @@ fn a_turn_that_ends_in_an_endless_line_ends_as_codex_says_when_asked() {
             )
         };
         let mut out = ProtocolOutput::default();
-        replay.protocol.read_head(&head("t0"), &mut out);
+        replay.protocol.read_ends(&head("t0"), "", &mut out);
         assert_eq!(out.take(), (Vec::new(), String::new(), false));
-        replay.protocol.read_head(&head(turn), &mut out);
+        replay.protocol.read_ends(&head(turn), "", &mut out);
         let said: Value = serde_json::from_str(&out.take().1).unwrap();
         assert_eq!(said["method"], "thread/turns/list");
         let answer = json!({"id": said["id"], "result": {"data": [{"id": turn, "status": status}]}});

@@ -235,8 +235,8 @@ async fn hear(server: &ServerClient, tell: &mpsc::Sender<String>) -> (bool, Stri
 /// An event is one line of `data:`; everything else in the stream is for browsers.
 async fn tell_event(line: &Line, tell: &mpsc::Sender<String>) {
     let told = match line {
-        Line::TooLong(head) if is_own_file(head) => return,
-        Line::TooLong(_) => SideReport::Gap,
+        Line::TooLong { head, .. } if is_own_file(head) => return,
+        Line::TooLong { .. } => SideReport::Gap,
         Line::Whole(line) => match line.strip_prefix("data:").map(serde_json::from_str::<Box<RawValue>>) {
             Some(Ok(event)) => SideReport::Event { event },
             Some(Err(_)) => SideReport::Gap,

@@ -613,9 +613,9 @@ fn hostile_lines_are_kept_bounded_and_never_end_a_turn() {
     }
     assert_eq!(talk.text(), long);
     let head = r#"{"jsonrpc":"2.0","method":"session/update","params":{"#;
-    talk.does(|protocol, out| protocol.read_head(head, out));
+    talk.does(|protocol, out| protocol.read_ends(head, "", out));
     assert!(matches!(talk.events.last(), Some(AgentEvent::Notice { .. })));
-    talk.does(|protocol, out| protocol.read_head(r#"{"jsonrpc":"2.0","id":3,"result":"#, out));
+    talk.does(|protocol, out| protocol.read_ends(r#"{"jsonrpc":"2.0","id":3,"result":"#, "", out));
     assert_eq!(talk.failed().failure, Failure::Transient);
 }
 

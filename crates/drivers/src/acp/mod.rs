@@ -2,15 +2,15 @@
 //! by configuration, and what is particular to it is data.
 //!
 //! Read in this order: this file (the driver), `quirks` (what differs between agents), `protocol` (what is said in which
-//! order), `story` (updates as events), `choices` (modes and models), `wire` (JSON-RPC). The process is kept between turns.
+//! order), `story` (updates as events), `choices` (modes and models), `wire` (JSON-RPC), `sign_in` (the look for one). The process is kept between turns.
 
 mod choices;
 mod protocol;
 mod quirks;
+mod sign_in;
 mod story;
 mod wire;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent::{
@@ -140,24 +140,6 @@ impl Acp {
         let [oldest, newest] = self.behaviour.tried.as_ref()?;
         Some(TriedVersions::new(oldest, newest, &self.behaviour.install))
     }
-
-    fn signed_in(&self) -> SignIn {
-        let Behaviour { secrets, sign_in_files, sign_in, .. } = &*self.behaviour;
-        let ProgramConfig { env, home, .. } = &self.program.config;
-        if let Some((name, _)) = env.iter().find(|(name, value)| secrets.contains(name) && !value.is_empty())
-        {
-            return SignIn::Here { by: name.clone() };
-        }
-        // A home per session does not exist before its session.
-        if sign_in_files.is_empty() || home.contains("{session}") {
-            return SignIn::Unknown;
-        }
-        let file = sign_in_files.iter().map(|file| Path::new(home).join(file)).find(|file| file.exists());
-        match file {
-            Some(file) => SignIn::Here { by: file.display().to_string() },
-            None => SignIn::Missing { how: sign_in.clone() },
-        }
-    }
 }
 
 impl Agent for Acp {
@@ -188,7 +170,8 @@ impl Agent for Acp {
     }
 
     fn sign_in(&self) -> SignIn {
-        self.signed_in()
+        let ProgramConfig { env, home, .. } = &self.program.config;
+        sign_in::look(&self.behaviour, env, home)
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {

@@ -37,6 +37,9 @@ pub struct Quirks {
     pub sign_in: Option<String>,
     /// The files below its home that say that somebody has signed in.
     pub sign_in_files: Option<Vec<String>>,
+    /// The keys of which one has a value in such a file where somebody has signed in; without any the file is enough, if there is
+    /// something in it.
+    pub sign_in_keys: Option<Vec<String>>,
     /// The way homes of their own keep a sign-in, for people.
     pub homes: Option<String>,
     /// Variables it gets unless the configuration sets them.
@@ -241,6 +244,7 @@ pub(crate) struct Behaviour {
     pub(crate) tried: Option<[String; 2]>,
     pub(crate) sign_in: String,
     pub(crate) sign_in_files: Vec<String>,
+    pub(crate) sign_in_keys: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) secrets: Vec<String>,
     pub(crate) resume: Resume,
@@ -280,6 +284,7 @@ impl Behaviour {
             tried: layers.iter().find_map(|layer| layer.tried.clone()),
             sign_in: first!(sign_in),
             sign_in_files: first!(sign_in_files),
+            sign_in_keys: first!(sign_in_keys),
             env: first!(env),
             secrets: first!(secrets),
             resume: first!(resume),

@@ -187,6 +187,36 @@ fn without_an_agent_that_is_signed_in_the_scripted_one_is_used() {
 }
 
 #[test]
+fn a_file_of_settings_alone_is_no_sign_in() {
+    let programs = Programs::new();
+    for (name, file, settings) in [
+        ("goose", ".config/goose/config.yaml", "extensions: {}\n"),
+        ("kimi", ".kimi-code/config.toml", "default_model = \"m\"\n"),
+    ] {
+        programs.add_version(name, "1.0.0");
+        let file = programs.home().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, settings).unwrap();
+    }
+    let homing = programs.setup().start();
+    for name in ["goose", "kimi"] {
+        let agent = listed(&homing, name);
+        assert_eq!(
+            (&agent["sign_in"]["state"], &agent["default"]),
+            (&"unknown".into(), &false.into()),
+            "{agent}"
+        );
+    }
+    assert_eq!(listed(&homing, "scripted")["default"], true);
+    // With a key in it, it is one.
+    let kimi = programs.home().join(".kimi-code/config.toml");
+    fs::write(kimi, "[providers.p]\napi_key = \"k\"\n").unwrap();
+    let homing = programs.setup().start();
+    assert_eq!(listed(&homing, "kimi")["sign_in"]["state"], "here");
+    assert_eq!(listed(&homing, "kimi")["default"], true);
+}
+
+#[test]
 fn an_agent_of_which_nobody_knows_whether_somebody_signed_in_is_never_the_default() {
     let programs = Programs::new();
     programs.add_version("opencode", "1.18.33");

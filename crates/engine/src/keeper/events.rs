@@ -197,10 +197,14 @@ fn may_wait(output: &RunnerOutput) -> bool {
     )
 }
 
-/// The hash of what a failure says, without its figures: times and the ids of requests are different each time.
+/// The hash of what a failure says, without the words that have figures in them: times and the ids of requests are different each
+/// time.
 fn hash_of_words(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.chars().filter(|letter| !letter.is_ascii_digit()).for_each(|letter| letter.hash(&mut hasher));
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    let plain =
+        words.filter(|word| !word.is_empty() && !word.contains(|letter: char| letter.is_ascii_digit()));
+    plain.for_each(|word| word.hash(&mut hasher));
     hasher.finish()
 }
 

@@ -100,6 +100,42 @@ async fn the_same_failure_three_times_in_a_row_is_in_the_way_until_something_wor
 }
 
 #[tokio::test(start_paused = true)]
+async fn failures_with_other_words_are_not_the_same_and_other_figures_are_no_other_words() {
+    for (words, seen) in [
+        (["the line was cut", "nobody answers", "too many requests"], "ready"),
+        (["the line was cut", "nobody answers", "the line was cut"], "ready"),
+        (
+            [
+                "request req_01aB failed after 1.5 s",
+                "request req_7cD9 failed after 12 s",
+                "request req_3 failed after 0 s",
+            ],
+            "blocked",
+        ),
+        (
+            [
+                "request req_01aB failed after 1.5 s",
+                "request req_7cD9 failed",
+                "request req_3 failed after 0 s",
+            ],
+            "ready",
+        ),
+    ] {
+        let puppet = Puppet { fails: Arc::new(std::sync::Mutex::new(words.into())), ..puppet() };
+        let world = world_with(&puppet).await;
+        let mut inbound = in_directory(&world, "hello", "/srv/shop");
+        inbound.if_new.agent = Some("puppet".to_owned());
+        let made = world.engine.way_in().send(inbound).await.unwrap().accepted;
+        assert_eq!(world.settled(made.message).await.row.state, Failed);
+        for _ in 1..words.len() {
+            assert_eq!(world.talk(To::Session(made.session), "again").await.row.state, Failed);
+        }
+        let ready = world.engine.views().readiness(&world.me, made.session).await.unwrap();
+        assert_eq!(ready.state, seen, "{words:?}: {ready:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_the_newest_turns_are_told_again_and_the_rest_is_counted() {
     let puppet = puppet();
     let world = world_with(&puppet).await;

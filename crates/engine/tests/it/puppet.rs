@@ -28,6 +28,8 @@ pub(crate) struct Puppet {
     pub(crate) steers: Option<Result<Steered, Trouble>>,
     /// True if it no longer knows any conversation that it is to go on with.
     pub(crate) loses: bool,
+    /// The words with which its next turns fail as it may pass, one each.
+    pub(crate) fails: Arc<Mutex<VecDeque<&'static str>>>,
     /// The time that asking for its version takes.
     pub(crate) look_ms: u64,
     pub(crate) notes: Arc<Notes>,
@@ -79,7 +81,10 @@ impl Agent for Puppet {
         let lost = || AgentEvent::Failed(Trouble::new(kernel::Failure::Gone, "it is lost"));
         let events = VecDeque::from([if is_lost { lost() } else { AgentEvent::Ready { native } }]);
         let lists_at = self.lists_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
-        let (says, steers, notes) = (self.says.clone(), self.steers.clone(), self.notes.clone());
+        let (mut says, steers, notes) = (self.says.clone(), self.steers.clone(), self.notes.clone());
+        if let Some(words) = self.fails.lock().unwrap().pop_front() {
+            says = vec![AgentEvent::Failed(Trouble::transient(words))];
+        }
         let turn = Turn { events, lists_at, says, steers, notes };
         Box::pin(ready(Ok(Box::new(turn) as Box<dyn Running>)))
     }

@@ -17,6 +17,7 @@ mod before;
 mod caring;
 mod completing;
 mod cut_points;
+mod failing;
 mod flood;
 mod ground;
 mod guide;

@@ -70,6 +70,8 @@ pub struct Quirks {
     pub bypass_modes: Option<Vec<String>>,
     /// Where a tool's name stands in a `tool_call`.
     pub tool_name: Option<String>,
+    /// The kinds, in ACP's words, of tools of which it says none.
+    pub tool_kinds: Option<BTreeMap<String, String>>,
     /// The extent of the figures in the answer to a prompt: this turn, or the whole conversation.
     pub usage: Option<UsageFigures>,
     /// The way its memory follows to another directory.
@@ -260,6 +262,7 @@ pub(crate) struct Behaviour {
     pub(crate) own_requests: Vec<String>,
     pub(crate) bypass_modes: Vec<String>,
     pub(crate) tool_name: String,
+    pub(crate) tool_kinds: BTreeMap<String, String>,
     pub(crate) usage: UsageFigures,
     pub(crate) memory: Memory,
     pub(crate) forgets: bool,
@@ -299,6 +302,7 @@ impl Behaviour {
             own_requests: first!(own_requests),
             bypass_modes: first!(bypass_modes),
             tool_name: first!(tool_name),
+            tool_kinds: first!(tool_kinds),
             usage: first!(usage),
             memory: first!(memory),
             forgets: first!(forgets),

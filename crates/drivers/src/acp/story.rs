@@ -221,6 +221,8 @@ impl TurnStory {
         };
         let named = [name.unwrap_or_default(), known_name, kind.clone(), OTHER_TOOL.to_owned()];
         let tool = named.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        let is_silent = ["", OTHER_TOOL].contains(&kind.as_str());
+        let kind = self.behaviour.tool_kinds.get(&tool).filter(|_| is_silent).cloned().unwrap_or(kind);
         (tool, kind, if input.is_empty() { known_input } else { input })
     }
 

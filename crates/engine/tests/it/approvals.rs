@@ -1,6 +1,9 @@
 //! Stories of questions: who answers them, with what, and who is told that they came too late.
 
+use crate::puppet::Puppet;
+use crate::scope::in_directory;
 use crate::world::{World, state_and_why, trace};
+use agent::{AgentEvent, Form};
 use engine::{
     AccessError, ApprovalState, ConflictError, Granted, InvalidError, Limits, NewRule, PeopleError,
     ReceiptState, RuleEffect, RuleRow, Settled, WayInError,
@@ -9,6 +12,7 @@ use kernel::{
     Answer, Answerer, ApprovalForm, ApprovalId, Fact, Grant, Grantee, Policy, Principal, Remember, Request,
     Role, SessionId, To, Unattended,
 };
+use std::sync::Arc;
 
 fn says(approval: ApprovalId, answer: Answer) -> Request {
     Request::Answer { approval, answer, remember: None }
@@ -121,6 +125,39 @@ async fn a_rule_says_yes_or_no_and_nobody_is_asked() {
     }
     world.say(To::New, "!ask hammer").await.unwrap();
     world.question().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_a_kind_of_tool_fits_every_tool_that_an_agent_says_is_of_it() {
+    for (kind, answer) in [("execute", Some(Answer::Yes)), ("edit", None), ("", None)] {
+        let asks = AgentEvent::Asked {
+            question: "q".to_owned(),
+            tool: "run_shell_command".to_owned(),
+            kind: kind.to_owned(),
+            detail: "rm -rf /".to_owned(),
+            form: Form::Permission,
+        };
+        let puppet = Puppet { says: vec![asks], ..Puppet::default() };
+        let world = World::among(vec![Arc::new(puppet.clone())], Limits::default(), Policy::default()).await;
+        let tool = Some("execute".to_owned());
+        world.rule(NewRule { tool, ..about_hammer(RuleEffect::Allow) }).await;
+        let mut inbound = in_directory(&world, "run it", "/srv/shop");
+        inbound.if_new.agent = Some("puppet".to_owned());
+        let session = world.engine.way_in().send(inbound).await.unwrap().accepted.session;
+        match answer {
+            None => {
+                world.question().await;
+                assert_eq!(world.answered(session).await, [], "{kind:?}: it is left to a person");
+            }
+            Some(answer) => {
+                world.until_rule(session, |fact| matches!(fact, Fact::Answered { .. })).await;
+                assert_eq!(
+                    world.answered(session).await.iter().map(|it| it.0.clone()).collect::<Vec<_>>(),
+                    [answer]
+                );
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

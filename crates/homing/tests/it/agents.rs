@@ -217,6 +217,15 @@ fn a_file_of_settings_alone_is_no_sign_in() {
 }
 
 #[test]
+fn the_adapter_of_claude_gets_the_variable_for_its_retries() {
+    let programs = Programs::new();
+    programs.add("claude-agent-acp", &TINY.replace("TINY_KEY", "CLAUDE_CODE_MAX_RETRIES"));
+    let homing = programs.setup().variable("CLAUDE_CODE_MAX_RETRIES", "3").start();
+    let said = homing.run(&["send", "-f", "--agent", "claude-agent-acp", "hello"]);
+    assert!(said.expect(0).starts_with("#1 key=3 "), "{}", said.out);
+}
+
+#[test]
 fn an_agent_of_which_nobody_knows_whether_somebody_signed_in_is_never_the_default() {
     let programs = Programs::new();
     programs.add_version("opencode", "1.18.33");

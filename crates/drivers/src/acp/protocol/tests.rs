@@ -232,7 +232,7 @@ fn tools_are_called_asked_about_and_answered() {
             "{calls:?}"
         );
         let asked = talk.events.iter().filter(
-            |event| matches!(event, AgentEvent::Asked { tool: it, detail, .. } if it == tool && detail.contains("made.txt")),
+            |event| matches!(event, AgentEvent::Asked { tool: it, kind, detail, .. } if it == tool && kind == "execute" && detail.contains("made.txt")),
         );
         assert_eq!(asked.count(), 2, "{agent}");
         let results: Vec<_> = talk

@@ -11,6 +11,7 @@ use crate::text;
 each_agent! {
     a_question_is_answered_by_a_person_or_by_time
     a_question_lapses_with_its_turn_when_the_server_dies
+    a_rule_by_tool_answers_and_nobody_is_asked
 }
 
 fn a_question_is_answered_by_a_person_or_by_time(agent: RealAgent) {
@@ -60,6 +61,42 @@ fn a_question_lapses_with_its_turn_when_the_server_dies(agent: RealAgent) {
     assert!(answered.text().contains("lapsed"), "{}", answered.text());
     assert!(!file.exists(), "nothing goes on by itself");
     assert!(trial.answer("one", "go on").starts_with("ECHO: go on [turn="), "a new message does");
+}
+
+/// By ACP's kind for agents that speak it, whatever each of them calls its tool; else by the tool's name.
+fn a_rule_by_tool_answers_and_nobody_is_asked(agent: RealAgent) {
+    let trial = Trial::new(agent, Acts::AfterAsking);
+    let rule = |tool: &str, effect: &str| {
+        let add = ["approve", "rules", "add", "--tool", tool, effect, "--json"];
+        text(&trial.homing.run(&add).json(0), "id")
+    };
+    // A rule about something else answers nothing.
+    rule("read", "--allow");
+    let (tool, other) = match agent {
+        RealAgent::Claude => ("Bash", "Write"),
+        RealAgent::Codex => ("shell", "apply_patch"),
+        RealAgent::OpenCode => ("bash", "edit"),
+        _ => ("execute", "edit"),
+    };
+    rule(other, "--allow");
+    let (left, message) = ask(&trial, "left");
+    trial.homing.run(&["approve", "no", &open(&trial)]).expect(0);
+    let session = text(&settle(&trial, &message), "session");
+    assert!(!left.exists() && trial.facts_of(&session, "asked").len() == 1, "it was left to a person");
+
+    let allows = rule(tool, "--allow");
+    let (file, message) = ask(&trial, "ruled");
+    assert_eq!(settle(&trial, &message)["state"], "answered");
+    assert!(file.exists(), "it was allowed");
+    let answered = trial.facts_of(&session, "answered");
+    assert_eq!(answered.len(), 2, "{answered:?}");
+    assert_eq!(answered[1]["by"], allows.as_str(), "{answered:?}");
+
+    let forbids = rule(tool, "--deny");
+    let (never, message) = ask(&trial, "never");
+    settle(&trial, &message);
+    assert!(!never.exists(), "it was not allowed");
+    assert_eq!(trial.facts_of(&session, "answered")[2]["by"], forbids.as_str());
 }
 
 /// Lets the agent want to write a file, about which it has to ask. Answers the file and the message.

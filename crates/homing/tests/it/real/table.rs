@@ -8,7 +8,7 @@ use super::fail;
 const FAULTS: &str = "a_fault_of_the_model_server_changes_nothing_and_is_never_run_again";
 
 /// The stories, in the order of the table.
-const STORIES: [&str; 12] = [
+const STORIES: [&str; 13] = [
     "conversations_remember_their_own_words_and_no_others_over_a_restart",
     "two_messages_at_once_are_two_turns_in_order_in_one_process",
     "each_task_has_its_own_session_and_a_named_one_is_used",
@@ -18,6 +18,7 @@ const STORIES: [&str; 12] = [
     "a_conversation_deleted_under_us_is_gone_and_told",
     "a_question_is_answered_by_a_person_or_by_time",
     "a_question_lapses_with_its_turn_when_the_server_dies",
+    "a_rule_by_tool_answers_and_nobody_is_asked",
     "what_a_turn_changed_is_shown_and_undone_and_the_session_goes_on",
     "a_fork_knows_what_was_said_and_figures_are_shown",
     "words_in_between_are_heard_and_an_interrupt_comes_first",

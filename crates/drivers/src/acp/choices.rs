@@ -2,6 +2,8 @@
 //!
 //! Agents list them in two ways: as `modes` and `models` with a method for each, or as options of the session. Some do both.
 
+use std::collections::BTreeMap;
+
 use agent::{CHOICES_MAX, Choice, NATIVE_BYTES_MAX, Trouble, bounded};
 use serde_json::{Value, json};
 
@@ -20,6 +22,8 @@ pub(super) struct Choices {
 pub(super) struct Setting {
     pub(super) current: String,
     pub(super) all: Vec<Choice>,
+    /// The agent's own words for those that we call as it calls them for people, by that name.
+    odd: BTreeMap<String, String>,
     by: Option<ChosenBy>,
 }
 
@@ -62,8 +66,8 @@ impl Choices {
 
 impl Setting {
     fn read_list(&mut self, listed: &[Value], id: &str, current: &Value) {
-        self.all = choices(listed.iter(), id);
-        self.current = text(current);
+        self.list(listed.iter(), id);
+        self.current = self.plain(&text(current)).to_owned();
     }
 
     fn read_option(&mut self, option: &Value) {
@@ -73,9 +77,29 @@ impl Setting {
             Some(group) => group.iter().collect(),
             None => vec![it],
         });
-        self.all = choices(flat, "value");
-        self.current = text(&option["currentValue"]);
+        self.list(flat, "value");
+        self.current = self.plain(&text(&option["currentValue"])).to_owned();
         self.by = option["id"].as_str().map(|id| ChosenBy::Option(id.to_owned()));
+    }
+
+    /// Takes in a list. What nobody could type, as `$runtime|openai|m(openai)`, is called as the agent calls it for people.
+    fn list<'a>(&mut self, listed: impl Iterator<Item = &'a Value> + Clone, key: &str) {
+        self.all = choices(listed.clone(), key);
+        let named = |it: &'a Value| Some((it["name"].as_str()?.to_owned(), it[key].as_str()?.to_owned()));
+        let odd = listed.filter_map(named).filter(|(name, id)| !is_plain(id) && is_plain(name));
+        // A name that is another one's is not taken from it.
+        self.odd = odd.filter(|(name, _)| !self.has(name)).take(CHOICES_MAX).collect();
+        for choice in &mut self.all {
+            if let Some((name, _)) = self.odd.iter().find(|(_, id)| **id == choice.name) {
+                choice.name.clone_from(name);
+            }
+        }
+    }
+
+    /// The name under which a choice is listed, whichever of its two names is said.
+    pub(super) fn plain<'a>(&'a self, name: &'a str) -> &'a str {
+        let listed = self.odd.iter().find(|(plain, id)| *id == name && self.has(plain));
+        listed.map_or(name, |(plain, _)| plain)
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -106,6 +130,7 @@ impl Setting {
         if !self.has(name) {
             return Err(Trouble::refused(format!("there is no {what} {name:?}; there is {}", self.names())));
         }
+        let name = self.odd.get(name).map_or(name, String::as_str);
         Ok(Some(match by {
             ChosenBy::Method(method, key) => (method, json!({ "sessionId": session, *key: name })),
             ChosenBy::Option(id) => {
@@ -124,6 +149,12 @@ pub(super) fn choices<'a>(listed: impl Iterator<Item = &'a Value>, key: &str) ->
         Some(Choice { name: name.to_owned(), description: bounded(said, DESCRIPTION_BYTES_MAX) })
     };
     listed.filter_map(choice).take(CHOICES_MAX).collect()
+}
+
+/// True if it can be said in a command line and in the API: letters, digits and some marks.
+fn is_plain(name: &str) -> bool {
+    let is_mark = |letter: char| letter.is_ascii_alphanumeric() || "._:/@+#=,[]-".contains(letter);
+    name.starts_with(|letter: char| letter.is_ascii_alphanumeric()) && name.chars().all(is_mark)
 }
 
 fn text(value: &Value) -> String {
@@ -159,6 +190,29 @@ mod tests {
         let refused = choices.model.choose("model", "c", "s").unwrap_err();
         assert!(refused.detail.contains("a, b"), "{refused}");
         assert!(Setting::default().choose("model", "c", "s").is_err());
+    }
+
+    #[test]
+    fn what_nobody_could_type_is_called_as_people_call_it() {
+        let odd = "$runtime|openai|stub-1(openai)";
+        let list = |second: &str| {
+            let mut choices = Choices::default();
+            choices.read(&json!({"models": {"currentModelId": odd, "availableModels": [
+                {"modelId": odd, "name": "stub-1"}, {"modelId": second, "name": "The second"}]}}));
+            choices.model
+        };
+        let model = list("two");
+        assert_eq!((model.current.as_str(), model.names().as_str()), ("stub-1", "stub-1, two"));
+        assert_eq!((model.plain(odd), model.plain("two")), ("stub-1", "two"));
+        assert_eq!(model.choose("model", "stub-1", "s").unwrap(), None);
+        let other = Setting { current: "two".to_owned(), ..model };
+        let (_, params) = other.choose("model", "stub-1", "s").unwrap().unwrap();
+        assert_eq!(params["modelId"], odd);
+        // A name that another one has is not taken from it.
+        let taken = list("stub-1");
+        assert_eq!(taken.names(), format!("{odd}, stub-1"));
+        let (_, params) = taken.choose("model", "stub-1", "s").unwrap().unwrap();
+        assert_eq!(params["modelId"], "stub-1");
     }
 
     #[test]

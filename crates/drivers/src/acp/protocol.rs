@@ -321,8 +321,9 @@ impl AcpProtocol {
     }
 
     fn set_model(&mut self, out: &mut ProtocolOutput) {
-        let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.model.clone());
         let setting = &self.story.choices.model;
+        let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.model.as_deref());
+        let wanted = wanted.map(|model| setting.plain(model).to_owned());
         let asked = wanted.as_ref().map_or(Ok(None), |model| setting.choose("model", model, &self.session));
         match asked {
             Ok(Some((method, params))) => {
@@ -336,10 +337,12 @@ impl AcpProtocol {
 
     /// It was told which model to use, and may have said that it uses another.
     fn has_model(&mut self, out: &mut ProtocolOutput) {
-        let chosen = self.wanted.launch.as_ref().and_then(|launch| launch.model.clone()).unwrap_or_default();
-        let used = &self.story.choices.model.current;
+        let setting = &self.story.choices.model;
+        let chosen =
+            self.wanted.launch.as_ref().and_then(|launch| launch.model.as_deref()).unwrap_or_default();
+        let (chosen, used) = (setting.plain(chosen), &setting.current);
         if *used != chosen {
-            let trouble = Trouble::other_model(&chosen, used);
+            let trouble = Trouble::other_model(chosen, used);
             return self.fail(trouble, out);
         }
         self.see_where(out);

@@ -17,6 +17,8 @@ const KEY: &str = "sk-stub";
 const MODEL: &str = "stub-1";
 /// The model of codex-acp, whose answers begin with a warning where it does not know the model's name.
 const CODEX_ACP_MODEL: &str = "gpt-5.5";
+/// The ends of the variables by which an agent is set up. Without them it has no key, no provider or no model.
+const SET_UP_BY: [&str; 3] = ["_KEY", "_PROVIDER", "_MODEL"];
 /// The file in the cache of tools that says where the agents are.
 const AGENTS_FILE: &str = "agents.env";
 
@@ -103,6 +105,7 @@ pub struct AgentFixture {
     /// The model it talks to.
     pub model: StubModel,
     place: TempDir,
+    is_set_up: bool,
 }
 
 impl Drop for AgentFixture {
@@ -116,8 +119,20 @@ impl AgentFixture {
     /// A new home and a new model for that agent.
     #[track_caller]
     pub fn new(agent: RealAgent) -> Self {
+        Self::with(agent, true)
+    }
+
+    /// The same for an agent that nobody has set up: without a key, a provider or a model of its own. Whatever names a server still
+    /// names the stub, so that nothing leaves this machine.
+    #[track_caller]
+    pub fn not_set_up(agent: RealAgent) -> Self {
+        Self::with(agent, false)
+    }
+
+    #[track_caller]
+    fn with(agent: RealAgent, is_set_up: bool) -> Self {
         let place = tempfile::tempdir_in(not_tmp()).expect("a temporary directory can be made");
-        let stage = Self { agent, model: StubModel::start(), place };
+        let stage = Self { agent, model: StubModel::start(), place, is_set_up };
         for directory in [stage.home(), stage.locks(), stage.directory()] {
             fs::create_dir_all(directory).expect("a directory can be made there");
         }
@@ -177,7 +192,10 @@ impl AgentFixture {
                 ("OPENAI_BASE_PATH", "v1/chat/completions"),
             ],
         };
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        let is_there =
+            |(name, _): &&(&str, &str)| self.is_set_up || !SET_UP_BY.iter().any(|it| name.ends_with(it));
+        let pairs = pairs.iter().filter(is_there);
+        pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     /// Its home, with its settings in it.
@@ -260,6 +278,14 @@ impl AgentFixture {
 
     fn write_settings(&self) {
         match self.agent {
+            // Without a provider of its own it would ask a hosted model.
+            RealAgent::OpenCode if !self.is_set_up => {
+                self.write(
+                    ".config/opencode/opencode.json",
+                    r#"{"autoupdate": false, "enabled_providers": []}"#,
+                );
+            }
+            RealAgent::Kimi | RealAgent::Goose if !self.is_set_up => {}
             RealAgent::Codex => {
                 self.write(".codex/config.toml", &codex_settings(MODEL, &self.model.url_v1()));
             }

@@ -22,7 +22,10 @@ const SERVER_ROOMS: &[&str] = &[
 /// Files, or directories of them, and what they open.
 const OPENERS: &[(&str, &str)] = &[
     ("crates/api/src/tls.rs", "the certificates that a person names to the client"),
-    ("crates/drivers/src/acp/mod.rs", "looks if a sign-in is there"),
+    (
+        "crates/drivers/src/acp/sign_in.rs",
+        "looks if a sign-in is there, and in a file of settings of the agent's home",
+    ),
     ("crates/drivers/src/background.rs", "its notes, beside the locks"),
     ("crates/drivers/src/claude/mod.rs", "looks if a sign-in is there"),
     ("crates/drivers/src/claude/recordings.rs", "stories of tests"),

@@ -480,5 +480,8 @@ mod tests {
         assert_eq!(goose.failure("Ran into this error: Authentication error: no"), Some(Meaning::Auth));
         assert_eq!(goose.failure("It said: Ran into this error: x"), None);
         assert_eq!(goose.failure("Network error: that is how one calls it."), None);
+        let codex = behaviour("codex-acp");
+        assert_eq!(codex.failure("Missing environment variable: `STUB_KEY`.\n\n"), Some(Meaning::Auth));
+        assert_eq!(codex.failure("Missing environment variable: `A`. Set it and go on"), None);
     }
 }

@@ -17,7 +17,7 @@ const SETTINGS_BYTES_MAX: u64 = 64 * 1024;
 /// The longest file of credentials that has none in it: `{}` and the end of its line.
 const EMPTY_BYTES_MAX: u64 = 4;
 
-/// What is known about the sign-in of an agent with these variables and this home.
+/// The sign-in of an agent with these variables and this home, as far as it can be seen.
 pub(super) fn look(behaviour: &Behaviour, env: &[(String, String)], home: &str) -> SignIn {
     let Behaviour { secrets, sign_in_files, sign_in_keys, sign_in, .. } = behaviour;
     if let Some((name, _)) = env.iter().find(|(name, value)| secrets.contains(name) && !value.is_empty()) {

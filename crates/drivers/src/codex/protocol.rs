@@ -704,7 +704,7 @@ fn json_text_after(head: &str, key: &str) -> Option<String> {
     serde_json::Deserializer::from_str(rest).into_iter::<String>().next()?.ok()
 }
 
-/// What stands after the last of these characters, in the end of a line that cannot be read as a whole. In a text they would not
+/// The value after the last of these characters, in the end of a line that cannot be read as a whole. In a text they would not
 /// be the same, because its quotes are escaped.
 fn json_after(tail: &str, key: &str) -> Option<Value> {
     let (_, rest) = tail.rsplit_once(key)?;

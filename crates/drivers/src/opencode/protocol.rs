@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::ids::is_id;
 use super::permissions::acts_unasked;
 use super::side_channel::{HttpMethod, SideOrder, SideReport};
-use super::turn::{KnownFacts, NAME_BYTES_MAX, Turn, TurnOutcome, by_words, complaint, text};
+use super::turn::{KnownFacts, NAME_BYTES_MAX, SIGN_IN, Turn, TurnOutcome, by_words, complaint, text};
 use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{as_url, blocks};
 use crate::running_agent::gone_if_here;
@@ -69,6 +69,8 @@ pub(super) struct OpenCodeProtocol {
     surveys: Surveys,
     /// The answers we gave.
     replied: BTreeSet<String>,
+    /// It has listed its models, be it none.
+    has_listed_models: bool,
     /// The refusal where its own rules do not show that it asks.
     unasked: Option<Trouble>,
 }
@@ -134,6 +136,7 @@ impl OpenCodeProtocol {
             questions: BTreeSet::new(),
             surveys: Surveys::default(),
             replied: BTreeSet::new(),
+            has_listed_models: false,
             unasked: None,
         }
     }
@@ -344,6 +347,7 @@ impl OpenCodeProtocol {
     }
 
     fn list_models(&mut self, body: &Value) {
+        self.has_listed_models = body["providers"].is_array();
         let mut models = Vec::new();
         let mut providers: Vec<&Value> = body["providers"].as_array().into_iter().flatten().collect();
         // One that has hundreds would crowd the others out.
@@ -388,6 +392,12 @@ impl OpenCodeProtocol {
     fn unwilling(&self) -> Option<Trouble> {
         let Launch { model, mode, .. } = &self.setting.launch;
         let windows = &self.known.windows;
+        if self.has_listed_models && windows.is_empty() {
+            // All it would say is that its server had an unexpected error.
+            return Some(Trouble::refused(format!(
+                "opencode has no model, because nobody has set up a provider for it. {SIGN_IN}"
+            )));
+        }
         if let Some(model) = model
             && windows.is_empty()
         {

@@ -504,14 +504,16 @@ pub(super) fn complaint(error: &Value) -> String {
     bounded(if words.is_empty() { text(error, "/name") } else { words }, DETAIL_BYTES_MAX)
 }
 
+/// The remedy where it has no sign-in.
+pub(super) const SIGN_IN: &str = "Run `opencode auth login`, or set the provider's key";
+
 /// The remedy for an error of a message.
 fn trouble(error: &Value) -> Trouble {
     let words = complaint(error);
     let status = error.pointer("/data/statusCode").and_then(Value::as_u64);
     match (text(error, "/name"), status) {
         ("ProviderAuthError", _) | (_, Some(401 | 403)) => Trouble::refused(format!(
-            "the model's server does not take opencode's sign-in: {words}. Run `opencode auth login`, or set the \
-             provider's key"
+            "the model's server does not take opencode's sign-in: {words}. {SIGN_IN}"
         )),
         (_, Some(402)) => Trouble::refused(format!("the model's server wants to be paid: {words}")),
         ("ContextOverflowError" | "ContentFilterError", _) => Trouble::refused(words),

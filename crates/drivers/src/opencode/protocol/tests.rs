@@ -66,12 +66,16 @@ impl Talk {
     }
 
     fn be_opened(&mut self, session: Value) {
+        let stub = json!({"id": "stub", "options": {"apiKey": "sk-secret"}, "models": {"stub-1":
+            {"name": "Stub 1", "limit": {"context": 200_000}}}});
+        self.be_opened_with(session, json!([stub]));
+    }
+
+    fn be_opened_with(&mut self, session: Value, providers: Value) {
         self.print("opencode server listening on http://127.0.0.1:4096");
         assert_eq!(self.reply(200, json!({"healthy": true, "version": "1.18.33"})), "/global/health");
         self.hear(json!({"type": "server.connected", "properties": {}}));
         self.reply(200, session);
-        let providers = json!([{"id": "stub", "options": {"apiKey": "sk-secret"}, "models": {"stub-1":
-            {"name": "Stub 1", "limit": {"context": 200_000}}}}]);
         assert_eq!(self.reply(200, json!({"providers": providers})), "/config/providers");
         let asks = json!([{"permission": "*", "pattern": "*", "action": "ask"}]);
         let modes = json!([{"name": "build", "mode": "primary", "permission": asks},
@@ -518,6 +522,16 @@ fn what_there_is_not_is_refused_before_a_word_is_handed() {
         let mut talk = Talk::new(Launch { model, mode, ..launch(native) }, &[]);
         talk.be_opened(json!({"id": SESSION, "directory": "/srv/project"}));
         assert!(talk.story().ends_with("(refused)"), "{}", talk.story());
+    }
+}
+
+#[test]
+fn an_opencode_without_a_provider_is_refused_with_how_to_get_one() {
+    for providers in [json!([]), json!([{"id": "p", "models": {}}])] {
+        let mut talk = Talk::new(launch(Some(Native::new(SESSION).at(PLACE))), &[]);
+        talk.be_opened_with(json!({"id": SESSION, "directory": "/srv/project"}), providers);
+        let told = talk.story();
+        assert!(told.contains("opencode auth login") && told.ends_with("(refused)"), "{told}");
     }
 }
 

@@ -1,13 +1,14 @@
 //! The whole product with real agents in front of the stub model: the same stories for each of them.
 //!
 //! `remember` is who knows what, `forget` is an agent that loses its conversations, `die` is who may be killed, `fail` is what a model
-//! server may do, `ask` is questions, `unasked` is settings by which nobody would be asked, `manage` is what people do with a session beside talking, `sandbox` is what codex brings along. What held is in a `table` of docs/agents.md. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
+//! server may do, `newcomer` is an agent that nobody has set up, `ask` is questions, `unasked` is settings by which nobody would be asked, `manage` is what people do with a session beside talking, `sandbox` is what codex brings along. What held is in a `table` of docs/agents.md. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
 
 mod ask;
 mod die;
 mod fail;
 mod forget;
 mod manage;
+mod newcomer;
 mod remember;
 mod sandbox;
 mod table;
@@ -75,7 +76,10 @@ impl Trial {
 
     /// With more configuration, and perhaps another program before the agent's own.
     fn with(agent: RealAgent, acts: Acts, more: &str, before: Option<&Path>) -> Self {
-        let stage = AgentFixture::new(agent);
+        Self::on(AgentFixture::new(agent), acts, more, before)
+    }
+
+    fn on(stage: AgentFixture, acts: Acts, more: &str, before: Option<&Path>) -> Self {
         let config = format!("{}\n{more}", configuration(&stage, acts, before));
         let project = stage.directory();
         let around =
@@ -104,6 +108,13 @@ impl Trial {
         let http = self.homing.http();
         let receipt = http.send(&self.to(conversation, directory), words);
         http.until_final_within(&text(&receipt, "id"), TURN_WAIT)
+    }
+
+    /// The same where it takes longer than a turn.
+    #[track_caller]
+    fn say_within(&self, wait: Duration, conversation: &str, words: &str) -> Value {
+        let receipt = self.begin(conversation, words);
+        self.homing.http().until_final_within(&text(&receipt, "id"), wait)
     }
 
     /// Says something, and answers what the agent said.

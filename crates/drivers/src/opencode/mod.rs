@@ -53,7 +53,7 @@ use protocol::{OpenCodeProtocol, ProcessSetting};
 const SECRETS: [&str; 4] =
     ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"];
 /// The times opencode may try again in a row: after 2, 4, 8, 16 and then each 30 seconds, so for about three minutes.
-const TRIES_MAX: u64 = 8;
+pub const TRIES_MAX: u64 = 8;
 
 /// The oldest and the newest version that was tried, and how to get the newest there is.
 const TRIED: [&str; 3] = ["1.18.3", "1.18.33", "npm install -g opencode-ai"];

@@ -270,6 +270,8 @@ pub(crate) struct LimitsTable {
     pub(crate) turn_max: Span,
     /// From one sign of life to the next while a turn runs and nobody is asked; `"0s"` is no bound.
     pub(crate) silence_max: Span,
+    /// The times in a row that an agent which would try for ever may ask its model again.
+    pub(crate) tries_max: u64,
     /// The most it may print in one turn.
     pub(crate) output_max: Size,
     /// Memory of all its processes; `"0"` is no bound.

@@ -655,6 +655,7 @@ mod tests {
         let processes_max = limits.processes_max.unwrap();
         assert_eq!((every.limits.memory_max.0, every.limits.processes_max), (0, processes_max));
         assert_eq!(Some(every.limits.silence_max.0), limits.silence_max.map(ms));
+        assert_eq!(every.limits.tries_max, drivers::opencode::TRIES_MAX);
         assert!(!every.bypass, "an agent asks unless somebody says otherwise");
     }
 

@@ -190,7 +190,7 @@ fn make(
     let driver: Arc<dyn Agent> = match kind {
         Kind::Claude => Arc::new(Claude::new(config.clone())),
         Kind::Codex => Arc::new(Codex::new(config.clone())),
-        Kind::Opencode => Arc::new(OpenCode::new(config.clone())),
+        Kind::Opencode => Arc::new(OpenCode::new(config.clone()).with_tries_max(table.limits.tries_max)),
         Kind::Acp => {
             let quirks = table.quirks.clone().unwrap_or_default();
             Arc::new(Acp::new(AcpConfig { program: config.clone(), quirks }))

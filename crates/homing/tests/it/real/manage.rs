@@ -11,6 +11,7 @@ each_agent! {
     what_a_turn_changed_is_shown_and_undone_and_the_session_goes_on
     a_fork_knows_what_was_said_and_figures_are_shown
     words_in_between_are_heard_and_an_interrupt_comes_first
+    a_chosen_model_is_the_one_that_is_used_and_what_it_took_is_shown
 }
 
 fn what_a_turn_changed_is_shown_and_undone_and_the_session_goes_on(agent: RealAgent) {
@@ -53,6 +54,33 @@ fn a_fork_knows_what_was_said_and_figures_are_shown(agent: RealAgent) {
     );
 }
 
+fn a_chosen_model_is_the_one_that_is_used_and_what_it_took_is_shown(agent: RealAgent) {
+    let trial = Trial::new(agent, Acts::AfterAsking);
+    let session = text(&trial.say("one", "CODE:apple"), "session");
+    let listed = listed(&trial)["models"].clone();
+    let mut names = listed.as_array().expect("a list").iter().filter_map(|model| model["name"].as_str());
+    let chosen = names.rfind(|name| *name != "default").expect("it lists its models").to_owned();
+    trial.homing.run(&["scope", "set", "--session", &session, "--model", &chosen]).expect(0);
+    trial.stage.model.forget();
+    // The memory of some does not follow a change of scope, so that it is told again, and may have the word twice.
+    let known = trial.answer("one", "RECALL");
+    assert!(known.starts_with("RECALL: apple"), "{known}");
+    let turns = trial.stage.model.turns();
+    let used =
+        turns.iter().find(|asked| asked.last_text.contains("RECALL")).expect("it was asked").model.clone();
+    // Some say beside the name by which way it is reached, or stand for a longer one.
+    let is_named = chosen.split(['|', '(', ')']).any(|part| part == used);
+    let is_it = is_named || chosen.ends_with(&used) || used.contains(chosen.trim_end_matches("[1m]"));
+    assert!(is_it, "{used} in place of {chosen}");
+    let shown = trial.homing.run(&["show", &session]);
+    assert!(shown.expect(0).contains(&chosen), "{}", shown.out);
+    let says_costs = abilities(&trial)["usage"] == true;
+    assert_eq!(shown.out.contains("tokens"), says_costs, "{}", shown.out);
+    let unknown = trial.homing.run(&["scope", "set", "--session", &session, "--model", "no such model"]);
+    // Where full names are sent as they stand, a list is none.
+    assert!(unknown.code != Some(0) || matches!(agent, RealAgent::Codex), "{unknown:?}");
+}
+
 /// Agents that take no words in a turn hear them in the next.
 fn words_in_between_are_heard_and_an_interrupt_comes_first(agent: RealAgent) {
     let trial = Trial::new(agent, Acts::AfterAsking);
@@ -91,9 +119,14 @@ fn said_to(trial: &Trial, session: &str, words: &str) -> String {
 
 /// The abilities that the server lists for the agent.
 fn abilities(trial: &Trial) -> Value {
+    listed(trial)["abilities"].clone()
+}
+
+/// The agent as the server lists it.
+fn listed(trial: &Trial) -> Value {
     let page = trial.homing.http().get("/api/v1/agents").expect(200);
     let agents = page["items"].as_array().expect("a page has items");
     let name = trial.stage.agent.name();
     let found = agents.iter().find(|agent| agent["name"] == name).expect("it is configured");
-    found["abilities"].clone()
+    found.clone()
 }

@@ -3,6 +3,9 @@
 //! Changes wait in a bounded queue. The thread takes what is there into one transaction, commits once (one fsync for all of
 //! them), and only then answers. Whoever comes while nobody writes, nobody waits and nobody else came lately takes the
 //! connection and commits by themselves: waking the thread and being woken by it would take them as long as a third of the commit.
+//! While the disk is quick they do not give their thread of the runtime up for that either: another one would be woken to go on in its
+//! place, and whatever follows the commit would be another's again. The thread that writes watches over them meanwhile: if a disk stalls, it
+//! has the runtime go on without the one that is held up.
 //!
 //! A change decides before it writes, so it hardly ever fails; if one does, the whole group
 //! is run again, each under a savepoint of its own so that it takes nobody along. A commit that ends in an error is neither
@@ -17,6 +20,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use store::StoreError;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, oneshot};
@@ -27,6 +31,12 @@ const WAITING_MAX: usize = 1_024;
 const GROUP_MAX: usize = 512;
 /// Words in one commit, about: a group's pages are kept in memory until it is over.
 const GROUP_BYTES_MAX: usize = 4 << 20;
+/// A disk that committed last within this time is taken to do so again: giving a thread of the runtime up, and taking up elsewhere what
+/// comes after, costs about as much.
+const QUICK_MAX: Duration = Duration::from_millis(1);
+/// The longest that a thread of the runtime is held up before the others are told to do without it. Far longer than a commit of a quick
+/// disk, far shorter than anybody's patience: a supervisor's is seconds.
+const HELD_UP_MAX: Duration = Duration::from_millis(50);
 /// The stack that the thread needs: SQLite is modest, and so is our JSON.
 const STACK_BYTES: usize = 1 << 20;
 
@@ -61,7 +71,37 @@ struct WriteQueueState {
     is_crowded: bool,
     /// True if the write-ahead log has become long, and the thread is to see to it.
     is_log_long: bool,
+    /// True if the last change that came alone was committed within `QUICK_MAX`.
+    is_quick: bool,
+    /// The commit for which a thread of the runtime is held up.
+    held_up: Option<HeldUp>,
+    watch: Watch,
     closed: bool,
+}
+
+/// A thread of a runtime that commits.
+struct HeldUp {
+    since: Instant,
+    runtime: Handle,
+}
+
+/// The state of our thread's watch over those that commit by themselves. It wakes `HELD_UP_MAX` after the first of them, and sleeps once
+/// nobody came since: a server at rest costs nothing, and one at work a look now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    /// Until it is woken.
+    Asleep,
+    /// Until the next look; nobody has come since the last one.
+    Quiet,
+    /// The same, and somebody has come.
+    Busy,
+}
+
+/// Whoever has the connection, and how they commit.
+struct Alone {
+    connection: Box<WriteConnection>,
+    /// True if the thread stays with whoever brings the change.
+    is_held_up: bool,
 }
 
 struct Item {
@@ -115,6 +155,9 @@ impl Writer {
             connection: Some(connection),
             is_crowded: false,
             is_log_long: false,
+            is_quick: false,
+            held_up: None,
+            watch: Watch::Asleep,
             closed: false,
         };
         let queue = Arc::new(WriteQueue {
@@ -139,8 +182,13 @@ impl Writer {
     {
         let (waits, answer) = oneshot::channel();
         let item = Item { bytes, work: Box::new(QueuedWrite { work, made: None, waits }) };
+        if self.queue.is_quick_and_quiet() {
+            // Nobody else could take over what this thread was just asked to do next, such as to tell an agent something.
+            tokio::task::yield_now().await;
+        }
         match self.queue.connection_if_quiet() {
-            Some(connection) => tokio::task::block_in_place(|| self.queue.commit_alone(connection, item)),
+            Some(alone) if alone.is_held_up => self.queue.commit_alone(alone.connection, item),
+            Some(alone) => tokio::task::block_in_place(|| self.queue.commit_alone(alone.connection, item)),
             None => self.queue.put(item).await,
         }
         // The thread went away with the change in its hands: only the file knows.
@@ -162,25 +210,52 @@ impl Drop for Writer {
     }
 }
 
+impl WriteQueueState {
+    /// True if nobody waits, nobody else came lately, and the thread is not needed.
+    fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && !self.is_crowded && !self.is_log_long
+    }
+}
+
 impl WriteQueue {
     /// The connection, if whoever asks may write by themselves: nobody else does or wants to, and this thread may be held up,
     /// because its runtime has others for whatever else there is to do.
-    fn connection_if_quiet(&self) -> Option<Box<WriteConnection>> {
+    fn connection_if_quiet(&self) -> Option<Alone> {
         let runtime = Handle::try_current().ok()?;
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
             return None;
         }
         let mut state = self.state();
-        let is_quiet = state.waiting.is_empty() && !state.is_crowded && !state.is_log_long;
-        if is_quiet { state.connection.take() } else { None }
+        let connection = if state.is_quiet() { state.connection.take()? } else { return None };
+        // A runtime of one thread has nobody to go on without it.
+        let is_held_up = state.is_quick && runtime.metrics().num_workers() > 1;
+        if is_held_up {
+            state.held_up = Some(HeldUp { since: Instant::now(), runtime });
+            if state.watch == Watch::Asleep {
+                self.arrived.notify_one();
+            }
+            state.watch = Watch::Busy;
+        }
+        Some(Alone { connection, is_held_up })
+    }
+
+    /// True if a change that comes now would be committed where it is brought, by a thread that is held up for it.
+    fn is_quick_and_quiet(&self) -> bool {
+        let state = self.state();
+        state.is_quick && state.connection.is_some() && state.is_quiet()
     }
 
     /// Commits one change on the thread of whoever brings it. What came meanwhile is for the thread.
     fn commit_alone(&self, mut connection: Box<WriteConnection>, item: Item) {
         let _end = EndWithUs;
-        connection.commit(vec![item.work]);
+        let began = Instant::now();
+        let written = connection.commit(vec![item.work]);
+        let is_quick = began.elapsed() <= QUICK_MAX;
         let is_log_long = connection.wal.nudge_if_long();
         let mut state = self.state();
+        state.held_up = None;
+        // A look says nothing of the disk.
+        state.is_quick = if written == Written::Nothing { state.is_quick } else { is_quick };
         state.connection = Some(connection);
         state.is_log_long = is_log_long;
         if is_log_long || !state.waiting.is_empty() {
@@ -226,8 +301,28 @@ impl WriteQueue {
                 Some(_) if state.closed => return None,
                 connection => state.connection = connection,
             }
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(state);
         }
+    }
+
+    /// Waits until there is something to do, or until it is time to look after whoever commits by themselves.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, WriteQueueState>) -> MutexGuard<'a, WriteQueueState> {
+        if state.watch == Watch::Asleep {
+            return self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let waited = self.arrived.wait_timeout(state, HELD_UP_MAX);
+        (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_stalled = |held_up: &HeldUp| held_up.since.elapsed() >= HELD_UP_MAX;
+        if let Some(held_up) = state.held_up.take_if(|held_up| is_stalled(held_up)) {
+            // Wakes another of its threads, which from then on hears whatever happens.
+            drop(held_up.runtime.spawn(async {}));
+        }
+        state.watch = match state.watch {
+            Watch::Busy => Watch::Quiet,
+            Watch::Quiet if state.held_up.is_none() => Watch::Asleep,
+            watch => watch,
+        };
+        state
     }
 
     fn gather(&self, state: &mut WriteQueueState) -> WriteGroup {
@@ -279,9 +374,9 @@ impl WriteConnection {
         }
     }
 
-    fn commit(&mut self, mut group: WriteGroup) {
+    fn commit(&mut self, mut group: WriteGroup) -> Written {
         if group.is_empty() {
-            return;
+            return Written::Nothing;
         }
         let outcome = match self.tx() {
             Ok(tx) => transact(tx, &mut group),
@@ -294,6 +389,7 @@ impl WriteConnection {
                 self.tally.commits.fetch_add(u64::from(changed > 0), Ordering::Relaxed);
                 self.tally.changes.fetch_add(changed, Ordering::Relaxed);
                 group.into_iter().zip(outcomes).for_each(|(work, outcome)| work.answer(outcome.failed()));
+                if changed > 0 { Written::Something } else { Written::Nothing }
             }
             Err(error) => {
                 if !matches!(error, StoreError::Full) {
@@ -301,6 +397,7 @@ impl WriteConnection {
                     self.replace();
                 }
                 group.into_iter().for_each(|work| work.answer(Some(error.clone())));
+                Written::Something
             }
         }
     }
@@ -322,6 +419,13 @@ impl WriteConnection {
             tracing::error!(error = %error.unchanged(), "the store cannot be written to for now");
         }
     }
+}
+
+/// The work that a commit gave the disk, however it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Something,
+    Nothing,
 }
 
 /// The outcome of one change in a group that was committed.
@@ -427,6 +531,64 @@ mod tests {
         ends_by_itself("writer::tests::a_process_ends_whose_change_panics_where_it_is_brought", || {
             tokio::runtime::Builder::new_multi_thread()
         });
+    }
+
+    /// Commits until it is known that the disk is quick.
+    async fn until_quick(writer: &Writer) {
+        while !writer.queue.state().is_quick {
+            writer
+                .change(0, |tx| Ok(tx.db().execute_batch("UPDATE counters SET inbox = inbox")?))
+                .await
+                .unwrap();
+        }
+    }
+
+    /// The thread that commits may be the one that hears of everything else.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_commit_that_stalls_holds_up_nobody_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = open(dir.path(), &Options::new(NodeId::from_bits(1), "here", Moment(1))).unwrap();
+        let writer = Arc::new(Writer::start(opened.files, opened.tx).unwrap());
+        // Which of the threads it is differs from time to time.
+        for _ in 0..16 {
+            until_quick(&writer).await;
+            let (begun, begins) = oneshot::channel();
+            let (end, ends) = std::sync::mpsc::channel::<()>();
+            let (stalls, mut begun) = (writer.clone(), Some(begun));
+            let stalled = tokio::spawn(async move {
+                let change = stalls.change(0, move |_| {
+                    let _ = begun
+                        .take()
+                        .map(|begun| begun.send(std::thread::current().name().map(str::to_owned)));
+                    Ok(ends.recv_timeout(Duration::from_secs(60)).is_ok())
+                });
+                change.await.unwrap()
+            });
+            assert_ne!(
+                begins.await.unwrap().as_deref(),
+                Some("homing-write"),
+                "it is committed where it is brought"
+            );
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            end.send(()).unwrap();
+            assert!(stalled.await.unwrap(), "the clock went on");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_slow_disk_is_not_waited_for_by_a_thread_that_others_need() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = open(dir.path(), &Options::new(NodeId::from_bits(1), "here", Moment(1))).unwrap();
+        let writer = Writer::start(opened.files, opened.tx).unwrap();
+        until_quick(&writer).await;
+        let slow = |tx: &mut SqliteTx| {
+            std::thread::sleep(QUICK_MAX * 2);
+            Ok(tx.db().execute_batch("UPDATE counters SET inbox = inbox")?)
+        };
+        writer.change(0, |_| Ok(std::thread::sleep(QUICK_MAX * 2))).await.unwrap();
+        assert!(writer.queue.state().is_quick, "nothing was written");
+        writer.change(0, slow).await.unwrap();
+        assert!(!writer.queue.state().is_quick);
     }
 
     fn ends_by_itself(name: &str, runtime: fn() -> tokio::runtime::Builder) {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{
     BindingRow, DiskTotals, Expected, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter,
-    SessionRow, SessionsQuery, StoreError, StoredEntry, TypedName, Which,
+    SessionRow, SessionsQuery, StoreError, StoredEntry, StoredFact, TypedName, Which,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -50,6 +50,21 @@ pub struct ReceiptView {
     pub notice: Option<String>,
     /// Why it is not being worked on, if it will be.
     pub wait: Option<Wait>,
+}
+
+/// The row of a receipt, as far as whoever asks may see it.
+enum SeenReceipt {
+    Whole(ReceiptRow),
+    /// The message ended because the session is somebody else's: its sender is told so, although they see nothing else of it.
+    Lost(ReceiptRow),
+}
+
+impl SeenReceipt {
+    fn row(&self) -> &ReceiptRow {
+        match self {
+            Self::Whole(row) | Self::Lost(row) => row,
+        }
+    }
 }
 
 /// A waiting or running message, with the beginning of its words; `Views::words` has all of them.
@@ -122,19 +137,8 @@ pub struct Views {
 impl Views {
     /// The receipt of a message.
     pub async fn receipt(&self, by: &Principal, message: MessageId) -> Result<ReceiptView, ViewError> {
-        let what = "message";
-        may_read(by, what)?;
-        let found = self.ports.store.receipt_seen(Seer::of(by), message).await?;
-        let (record, row) = found.ok_or(AccessError::NotFound { what })?;
-        // Whoever's message ended because the session is somebody else's is told so, although they see nothing else of it.
-        match readable(by, &record, what) {
-            Ok(()) => Ok(self.with_answer(by, row).await?),
-            Err(_) if Seer::of(by).lost(&record, row.by, row.why) => {
-                let sender = self.rights_cache.handle_of(by, row.by).await?;
-                Ok(ReceiptView { row, sender, answer: None, notice: None, wait: None })
-            }
-            Err(refused) => Err(refused.into()),
-        }
+        let seen = self.receipt_seen(by, message).await?;
+        Ok(self.shown(by, seen).await?)
     }
 
     /// The receipt of a message, once it is final or the time is over.
@@ -150,12 +154,35 @@ impl Views {
         loop {
             // Listen first, then look: whatever happens in between is heard.
             let (told, rights) = (self.ports.cluster.await_final(message), self.ports.rights_now());
-            let now = self.receipt(&by, message).await?;
-            let Some(told) = told else { return Ok(now) };
-            if now.row.state.is_final() || Instant::now() >= until {
-                return Ok(now);
+            let now = self.receipt_seen(&by, message).await?;
+            let row = now.row();
+            // Why it waits is worked out for whoever is told, not for whoever goes on waiting.
+            match told.filter(|_| !row.state.is_final() && Instant::now() < until) {
+                Some(told) => self.until_final(&mut by, row.session, told, until, rights).await?,
+                None => return Ok(self.shown(&by, now).await?),
             }
-            self.until_final(&mut by, now.row.session, told, until, rights).await?;
+        }
+    }
+
+    async fn receipt_seen(&self, by: &Principal, message: MessageId) -> Result<SeenReceipt, ViewError> {
+        let what = "message";
+        may_read(by, what)?;
+        let found = self.ports.store.receipt_seen(Seer::of(by), message).await?;
+        let (record, row) = found.ok_or(AccessError::NotFound { what })?;
+        match readable(by, &record, what) {
+            Ok(()) => Ok(SeenReceipt::Whole(row)),
+            Err(_) if Seer::of(by).lost(&record, row.by, row.why) => Ok(SeenReceipt::Lost(row)),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    async fn shown(&self, by: &Principal, seen: SeenReceipt) -> Result<ReceiptView, StoreError> {
+        match seen {
+            SeenReceipt::Whole(row) => self.with_answer(by, row).await,
+            SeenReceipt::Lost(row) => {
+                let sender = self.rights_cache.handle_of(by, row.by).await?;
+                Ok(ReceiptView { row, sender, answer: None, notice: None, wait: None })
+            }
         }
     }
 
@@ -200,24 +227,25 @@ impl Views {
         let Some(turn) = row.turn else {
             return Ok(ReceiptView { row, sender, answer: None, notice: None, wait });
         };
-        let answer = self.said(row.session, turn, "text").await?;
-        let notice = self.said(row.session, turn, "notice").await?;
+        let [answer, notice] = self.said(row.session, turn, ["text", "notice"]).await?;
         let notice = Some(notice).filter(|words| !words.is_empty());
         Ok(ReceiptView { row, sender, answer: Some(answer), notice, wait })
     }
 
-    pub(crate) async fn said(
+    /// The words of a turn, of each of these kinds.
+    pub(crate) async fn said<const KINDS: usize>(
         &self,
         session: SessionId,
         turn: Turn,
-        kind: &str,
-    ) -> Result<String, StoreError> {
-        let facts = self.ports.store.story(session, turn, kind.to_owned(), ANSWER_BYTES_MAX).await?;
-        let bodies = facts.iter().filter_map(|fact| match &fact.entry {
+        kinds: [&'static str; KINDS],
+    ) -> Result<[String; KINDS], StoreError> {
+        let told = self.ports.store.story(session, turn, kinds.to_vec(), ANSWER_BYTES_MAX).await?;
+        let word = |fact: &StoredFact| match &fact.entry {
             StoredEntry::Story { body: Some(body), .. } => crate::story::words_of(body),
             StoredEntry::Story { body: None, .. } | StoredEntry::Rule(_) => None,
-        });
-        Ok(bodies.collect())
+        };
+        let mut said = told.iter().map(|facts| facts.iter().filter_map(word).collect());
+        Ok(kinds.map(|_| said.next().unwrap_or_default()))
     }
 
     /// The session that the caller means by an id: it may be a name that one of their org came here with. Whatever they
@@ -299,8 +327,8 @@ impl Views {
     ) -> Result<Option<bytes::Bytes>, ViewError> {
         self.seen(by, session).await?;
         self.ports.store.turn(session, turn).await?.ok_or(AccessError::NotFound { what: "turn" })?;
-        let told = self.ports.store.story(session, turn, "changes".to_owned(), ANSWER_BYTES_MAX).await?;
-        Ok(told.into_iter().rev().find_map(|fact| match fact.entry {
+        let told = self.ports.store.story(session, turn, vec!["changes"], ANSWER_BYTES_MAX).await?;
+        Ok(told.into_iter().flatten().rev().find_map(|fact| match fact.entry {
             StoredEntry::Story { body, .. } => body,
             StoredEntry::Rule(_) => None,
         }))

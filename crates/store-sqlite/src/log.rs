@@ -133,6 +133,10 @@ pub(crate) fn verdict(db: &Connection, request: RequestId) -> Result<Option<Verd
     }
 }
 
+/// The facts of a turn up to which its story is read where it is asked for. Most turns have far fewer; one with many tool calls, or with
+/// more words than a page of the file, takes longer than a thread takes to wake.
+const SHORT_STORY_FACTS_MAX: i64 = 64;
+
 /// The columns of a fact, in the order in which `stored_fact` reads them.
 const FACT: &str = "f.number, f.at, f.cause, f.rule, f.fact, f.turn, f.kind, b.words
     FROM facts f LEFT JOIN bodies b ON b.body = f.body";
@@ -153,22 +157,60 @@ pub(crate) fn facts(
     up_to(query.query(params![sid, int(after.0), rows(limit)])?, bytes)
 }
 
-/// The facts of a turn lie between its first one and the first one of the next turn.
-pub(crate) fn story(
-    db: &Connection,
-    session: SessionId,
-    turn: Turn,
-    kind: &str,
-    bytes: usize,
-) -> Result<Vec<StoredFact>, SqliteError> {
-    let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
-    let from = first_of(db, sid, turn)?.unwrap_or(0);
-    let to = first_of(db, sid, turn.next())?.unwrap_or(i64::MAX);
-    let mut query = db.prepare_cached(&format!(
-        "SELECT {FACT} WHERE f.sid = ?1 AND f.number BETWEEN ?2 AND ?3 AND f.rule = 0 AND f.turn = ?4 AND f.kind = ?5
-         ORDER BY f.number"
-    ))?;
-    up_to(query.query(params![sid, from, to, turn.0, kind])?, bytes)
+/// The story of one turn, of these kinds.
+#[derive(Clone)]
+pub(crate) struct TurnStory {
+    pub(crate) session: SessionId,
+    pub(crate) turn: Turn,
+    pub(crate) kinds: Vec<&'static str>,
+    pub(crate) bytes: usize,
+}
+
+impl TurnStory {
+    pub(crate) fn read(&self, db: &Connection) -> Result<Vec<Vec<StoredFact>>, SqliteError> {
+        match self.place(db)? {
+            Some(place) => self.read_at(db, place),
+            None => Ok(self.nothing()),
+        }
+    }
+
+    /// The same, unless reading it takes longer than waking a thread for it.
+    pub(crate) fn read_if_short(&self, db: &Connection) -> Result<Option<Vec<Vec<StoredFact>>>, SqliteError> {
+        match self.place(db)? {
+            Some((_, from, to)) if to.saturating_sub(from) > SHORT_STORY_FACTS_MAX => Ok(None),
+            Some(place) => self.read_at(db, place).map(Some),
+            None => Ok(Some(self.nothing())),
+        }
+    }
+
+    fn nothing(&self) -> Vec<Vec<StoredFact>> {
+        self.kinds.iter().map(|_| Vec::new()).collect()
+    }
+
+    /// The session and the numbers between which the turn's facts lie: its first one, and the first one of the next turn, or the
+    /// session's last.
+    fn place(&self, db: &Connection) -> Result<Option<(Sid, i64, i64)>, SqliteError> {
+        let mut query = db.prepare_cached("SELECT sid, number FROM sessions WHERE id = ?1")?;
+        let found =
+            query.query_row([self.session.stored()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((sid, last)) = found else { return Ok(None) };
+        let from = first_of(db, sid, self.turn)?.unwrap_or(0);
+        let to = first_of(db, sid, self.turn.next())?.unwrap_or(last);
+        Ok(Some((sid, from, to)))
+    }
+
+    fn read_at(
+        &self,
+        db: &Connection,
+        (sid, from, to): (Sid, i64, i64),
+    ) -> Result<Vec<Vec<StoredFact>>, SqliteError> {
+        let mut query = db.prepare_cached(&format!(
+            "SELECT {FACT} WHERE f.sid = ?1 AND f.number BETWEEN ?2 AND ?3 AND f.rule = 0 AND f.turn = ?4 AND f.kind = ?5
+             ORDER BY f.number"
+        ))?;
+        let mut of = |kind: &&str| up_to(query.query(params![sid, from, to, self.turn.0, kind])?, self.bytes);
+        self.kinds.iter().map(&mut of).collect()
+    }
 }
 
 pub(crate) fn stories(

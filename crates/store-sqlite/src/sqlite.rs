@@ -206,10 +206,17 @@ impl Views for SqliteStore {
         &self,
         session: SessionId,
         turn: Turn,
-        kind: String,
+        kinds: Vec<&'static str>,
         bytes: usize,
-    ) -> Reply<'_, Vec<StoredFact>> {
-        self.ask_reader(move |db| log::story(db, session, turn, &kind, bytes))
+    ) -> Reply<'_, Vec<Vec<StoredFact>>> {
+        let story = log::TurnStory { session, turn, kinds, bytes };
+        Box::pin(async move {
+            let short = story.clone();
+            match self.reader.ask_here(move |db| short.read_if_short(db)).await? {
+                Some(told) => Ok(told),
+                None => self.reader.ask(move |db| story.read(db)).await,
+            }
+        })
     }
     fn stories(&self, session: SessionId, kind: String, bytes: usize) -> Reply<'_, Vec<StoredFact>> {
         self.ask_reader(move |db| log::stories(db, session, &kind, bytes))

@@ -145,8 +145,9 @@ ports! {
         /// A page of a session's facts after a number: at most `limit`, and at most about `bytes` but at least one.
         Read fn facts(session: SessionId, after: Number, limit: usize, bytes: usize) -> Vec<StoredFact>;
 
-        /// The story facts of one turn of one kind (its words, say), in order.
-        Read fn story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
+        /// The story facts of one turn of some kinds (its words, say) at one moment: of each kind in order, at most about `bytes` but at
+        /// least one.
+        Read fn story(session: SessionId, turn: Turn, kinds: Vec<&'static str>, bytes: usize) -> Vec<Vec<StoredFact>>;
 
         /// The story facts of one kind in all turns of a session, the newest first: at most about `bytes` of them, but at least one.
         Read fn stories(session: SessionId, kind: String, bytes: usize) -> Vec<StoredFact>;

@@ -85,9 +85,9 @@ impl Views {
         match outgoing.kind {
             OutgoingKind::Final => match self.ports.store.receipt(outgoing.message).await? {
                 Some((_, row)) => {
-                    let answer = match row.turn {
-                        Some(turn) => self.said(row.session, turn, "text").await?,
-                        None => String::new(),
+                    let [answer] = match row.turn {
+                        Some(turn) => self.said(row.session, turn, ["text"]).await?,
+                        None => [String::new()],
                     };
                     Ok(ReplyWords::Final { state: row.state, answer })
                 }

@@ -152,15 +152,19 @@ pub async fn a_turns_story_is_read_without_the_others<F: Fixture>() {
         written(on.store(), told(append_to(on.store(), ses(1)).await, turn, kind, body.as_bytes())).await;
     }
     written(on.store(), told(append_to(on.store(), ses(2)).await, 1, "words", b"elsewhere")).await;
-    let story = async |turn, kind: &str, bytes| {
-        let facts = on.store().story(ses(1), Turn(turn), kind.into(), bytes).await.unwrap();
-        facts.into_iter().map(|fact| body(fact.entry)).collect::<Vec<_>>()
+    let told_of = async |turn, kinds: &[&'static str], bytes| {
+        let told = on.store().story(ses(1), Turn(turn), kinds.to_vec(), bytes).await.unwrap();
+        let bodies = |facts: Vec<StoredFact>| facts.into_iter().map(|fact| body(fact.entry)).collect();
+        told.into_iter().map(bodies).collect::<Vec<Vec<_>>>()
     };
+    let story = async |turn, kind: &'static str, bytes| told_of(turn, &[kind], bytes).await.remove(0);
     assert_eq!(story(1, "words", 1_000).await, ["one", "two"]);
     assert_eq!(story(1, "tool", 1_000).await, ["saw"]);
     assert_eq!(story(2, "words", 1_000).await, ["three"]);
     assert_eq!(story(1, "words", 4).await, ["one"]);
     assert_eq!(story(3, "words", 1_000).await, Vec::<Bytes>::new());
+    let each = told_of(1, &["words", "noise", "tool"], 4).await;
+    assert_eq!(each, [vec!["one"], vec![], vec!["saw"]], "each kind by itself, with room of its own");
     let stories = async |kind: &str, bytes| {
         let facts = on.store().stories(ses(1), kind.into(), bytes).await.unwrap();
         facts.into_iter().map(|fact| body(fact.entry)).collect::<Vec<_>>()
@@ -169,6 +173,14 @@ pub async fn a_turns_story_is_read_without_the_others<F: Fixture>() {
     assert_eq!(stories("words", 8).await, ["three", "two"]);
     assert_eq!(stories("words", 1).await, ["three"], "at least one");
     assert_eq!(stories("noise", 1_000).await, Vec::<Bytes>::new());
+    // A turn that is long is as one that is short.
+    for n in 0..10 {
+        let append =
+            (0..10).fold(append_to(on.store(), ses(1)).await, |append, _| told(append, 2, "noise", b"psst"));
+        written(on.store(), append).await;
+        assert_eq!(story(2, "noise", 1_000).await.len(), 10 * (n + 1));
+    }
+    assert_eq!(told_of(2, &["words", "noise"], 8).await, [vec!["three"], vec!["psst", "psst"]]);
 }
 
 fn body(entry: StoredEntry) -> Bytes {

@@ -225,10 +225,12 @@ impl Views for MemoryStore {
         &self,
         session: SessionId,
         turn: Turn,
-        kind: String,
+        kinds: Vec<&'static str>,
         bytes: usize,
-    ) -> Reply<'_, Vec<StoredFact>> {
-        self.step(move |contents| contents.story(session, turn, &kind, bytes))
+    ) -> Reply<'_, Vec<Vec<StoredFact>>> {
+        self.step(move |contents| {
+            kinds.iter().map(|kind| contents.story(session, turn, kind, bytes)).collect()
+        })
     }
     fn stories(&self, session: SessionId, kind: String, bytes: usize) -> Reply<'_, Vec<StoredFact>> {
         self.step(move |contents| contents.stories(session, &kind, bytes))

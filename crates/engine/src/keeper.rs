@@ -100,6 +100,8 @@ struct Keeper {
     former_agents: Vec<(std::sync::Arc<dyn Agent>, &'static str)>,
     /// The credential of the attempt whose start was written last, until it is started.
     credential: Option<TurnCredential>,
+    /// The next attempt was announced already.
+    is_expected: bool,
     /// The directory that was seen not to be under version control.
     untracked: Option<GroundPath>,
     /// The last story of how it was started and of the agent's word about itself.
@@ -192,12 +194,14 @@ impl Keeper {
             outside: Outside::Nothing,
             former_agents: Vec::new(),
             credential: None,
+            is_expected: false,
             untracked: None,
             told: engine.roster().told(session),
         }))
     }
 
     async fn live(&mut self, keepership: &Keepership) -> Result<(), Stop> {
+        self.is_expected = keepership.was_expected();
         loop {
             while self.inbox == InboxRead::Now {
                 keepership.inbox_is_read();
@@ -354,7 +358,7 @@ impl Keeper {
             let token = credential.as_ref().map(|credential| credential.row.clone());
             let append = Append { token, ..self.append_of(&plan).await? };
             let replies = append.replies.len();
-            if plan.started_attempt().is_some() {
+            if plan.started_attempt().is_some() && !std::mem::take(&mut self.is_expected) {
                 // While it is written that the attempt begins, whoever is kept for it shows that it is there.
                 self.agent().inspect(|agent| agent.expect(self.session));
             }

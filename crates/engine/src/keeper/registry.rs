@@ -210,8 +210,19 @@ impl Engine {
         let bell = Arc::new(Bell::default());
         kept.bells.insert(session, bell.clone());
         drop(kept);
-        let keepership = Keepership { engine: self.clone(), session, bell };
+        let is_expected = ring == Ring::Soon;
+        if is_expected {
+            self.expect(session);
+        }
+        let keepership =
+            Keepership { engine: self.clone(), session, bell, is_expected: AtomicBool::new(is_expected) };
         self.spawn(super::keep(self.clone(), keepership));
+    }
+
+    /// A message has come for a session that rests: whoever keeps a process for it shows that it is there while the session is read. Which
+    /// agent it has is not known before that; the others keep nothing for it, or what is about to go.
+    fn expect(&self, session: SessionId) {
+        self.agents_by_name().values().for_each(|agent| agent.expect(session));
     }
 
     /// Rings for every session that has something in its inbox, or something under way.
@@ -257,9 +268,16 @@ pub(crate) struct Keepership {
     engine: Engine,
     session: SessionId,
     bell: Arc<Bell>,
+    /// The first attempt was announced when the message came.
+    is_expected: AtomicBool,
 }
 
 impl Keepership {
+    /// True if the next attempt was announced already. The ones after it were not.
+    pub(super) fn was_expected(&self) -> bool {
+        self.is_expected.swap(false, Ordering::AcqRel)
+    }
+
     pub(super) fn session(&self) -> SessionId {
         self.session
     }

@@ -105,3 +105,14 @@ async fn an_attempt_is_announced_once_and_before_it_starts() {
     assert_eq!(*puppet.notes.expected.lock().unwrap(), [(session, 0), (session, 1)]);
     assert_eq!(puppet.notes.launches.lock().unwrap().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_message_waited_for_another_is_announced_when_it_begins() {
+    let puppet = Puppet { says: vec![finished()], ..Puppet::default() };
+    let world = world_with(&puppet).await;
+    let (session, first) = said_to_puppet(&world, "one").await;
+    let second = world.say(To::Session(session), "two").await.unwrap().accepted.message;
+    world.settled(first).await;
+    world.settled(second).await;
+    assert_eq!(*puppet.notes.expected.lock().unwrap(), [(session, 0), (session, 1)]);
+}

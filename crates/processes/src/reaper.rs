@@ -10,12 +10,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kernel::TreeName;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 
 use crate::control_group::ControlGroup;
@@ -114,6 +117,23 @@ impl Process {
     /// The one that has this number now.
     pub(crate) fn now(pid: i32) -> Option<Self> {
         Some(Self { pid, started: ProcStat::read(pid)?.started })
+    }
+
+    /// The one that has this number in a view of processes; none if it has ended or gone.
+    pub(crate) fn alive_in(view: BorrowedFd<'_>, pid: i32) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(view, format!("{pid}/stat"), flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::SRCH) => return Ok(None),
+            Err(why) => return Err(why.into()),
+        };
+        let stat = match ProcStat::read_from(file) {
+            Ok(stat) => stat,
+            // It went between the two.
+            Err(why) if why.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Ok(None),
+            Err(why) => return Err(why),
+        };
+        Ok((!stat.has_ended()).then_some(Self { pid, started: stat.started }))
     }
 
     pub(crate) fn kill(self) {
@@ -322,9 +342,13 @@ impl ProcStat {
     const KERNEL_THREAD: u64 = 0x0020_0000;
 
     fn read(pid: i32) -> Option<Self> {
+        Self::read_from(File::open(format!("/proc/{pid}/stat")).ok()?).ok()
+    }
+
+    fn read_from(mut file: File) -> io::Result<Self> {
         let mut line = [0; STAT_BYTES_MAX];
-        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
-        Self::parse(&line[..length])
+        let length = file.read(&mut line)?;
+        Self::parse(&line[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// The name in brackets is the process's own choice and may have brackets in it: what counts begins after the last.

@@ -10,6 +10,7 @@
 
 pub(crate) mod frame;
 mod init;
+mod inside;
 mod prepared;
 mod relay;
 mod spawn;

@@ -17,6 +17,7 @@ use super::frame::{
     Counted, Exited, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, ResourceLimit, Start, put, put_json,
 };
 use super::init::AgentEnd;
+use super::inside::{InsideView, OwnAlone};
 use super::spawn::Spawned;
 use super::timespec;
 use super::watch::LimitWatch;
@@ -66,6 +67,8 @@ pub(super) struct Relay {
     wants_list: bool,
     /// The agent's own processes: those that were there when they were first counted.
     own: BTreeSet<Process>,
+    /// The tree's own view of its processes, if it has one.
+    inside: Option<InsideView>,
     /// Our child: the agent, or the first process of its namespace, which hands signals on to it.
     child: (OwnedFd, i32),
     /// The line on which the first process says how the agent ended.
@@ -82,7 +85,7 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn new(spawned: Spawned, control: FrameReader, start: &Start) -> io::Result<Self> {
-        let Spawned { pid, end: end_line, stdin, stdout, stderr, .. } = spawned;
+        let Spawned { pid, end: end_line, inside, stdin, stdout, stderr, .. } = spawned;
         let child = (rustix::process::pidfd_open(pid, PidfdFlags::empty())?, pid.as_raw_nonzero().get());
         let (agent_in, agent_out, agent_err) = (Some(stdin), Some(stdout), Some(stderr));
         for pipe in [&agent_in, &agent_out, &agent_err, &end_line].into_iter().flatten() {
@@ -101,6 +104,7 @@ impl Relay {
             wants_count: false,
             wants_list: false,
             own: BTreeSet::new(),
+            inside: inside.map(InsideView::new),
             child,
             end_line,
             end: None,
@@ -150,18 +154,37 @@ impl Relay {
     /// Counts and lists, as far as the daemon has asked for it.
     fn answer_counts(&mut self, reaper: &ProcessReaper) {
         if std::mem::take(&mut self.wants_count) {
-            let family = reaper.family();
-            let processes = u32::try_from(reaper.own(&family)).unwrap_or(u32::MAX);
-            let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
-            self.tell(FrameKind::Counted, &Counted { processes, newest });
-            if self.own.is_empty() {
-                self.own = family;
-            }
+            let counted = match self.own_alone() {
+                Some(OwnAlone { processes, newest }) => Counted { processes, newest },
+                None => self.count(reaper),
+            };
+            self.tell(FrameKind::Counted, &counted);
         }
         if std::mem::take(&mut self.wants_list) {
-            let listed = process_list::list(reaper.family().difference(&self.own).copied().collect());
-            self.tell(FrameKind::Listed, &listed);
+            let others = match self.own_alone() {
+                Some(_) => Vec::new(),
+                None => reaper.family().difference(&self.own).copied().collect(),
+            };
+            self.tell(FrameKind::Listed, &process_list::list(others));
         }
+    }
+
+    fn own_alone(&self) -> Option<OwnAlone> {
+        self.inside.as_ref().and_then(InsideView::own_alone)
+    }
+
+    /// Counts the whole tree. Those that are there the first time are the agent's own.
+    fn count(&mut self, reaper: &ProcessReaper) -> Counted {
+        let family = reaper.family();
+        let processes = u32::try_from(reaper.own(&family)).unwrap_or(u32::MAX);
+        let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
+        if self.own.is_empty() {
+            if let Some(inside) = &mut self.inside {
+                inside.remember_own(family.len());
+            }
+            self.own = family;
+        }
+        Counted { processes, newest }
     }
 
     /// The agent's end, if it has ended: as its first process says, or as the end of our child.

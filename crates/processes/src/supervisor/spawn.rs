@@ -7,26 +7,29 @@
 
 use std::convert::Infallible;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use super::frame::Start;
-use super::init;
 use super::prepared::PreparedFirst;
+use super::{init, inside};
 use crate::control_group::ControlGroup;
+use crate::passing::{self, Parcel};
 use crate::reaper::TreeMark;
 use crate::wall::{PreparedWall, Separation, Unenforced};
 
 /// The longest that is read of what a birth says: a directory, and a reason.
-const BIRTH_BYTES_MAX: u64 = 64 * 1024;
+const BIRTH_BYTES_MAX: usize = 64 * 1024;
 
 /// The polite signals. A service manager sends them to everything at once; a supervisor has its work still before it.
 pub(super) const POLITE: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -53,6 +56,8 @@ pub(super) struct Spawned {
     /// By this the first process says how the agent ended, if there is one.
     pub(super) end: Option<OwnedFd>,
     pub(super) separation: Separation,
+    /// The tree's own view of its processes, if it has a PID namespace.
+    pub(super) inside: Option<OwnedFd>,
     /// Where the agent runs, as the kernel says.
     pub(super) directory: Option<String>,
     pub(super) stdin: OwnedFd,
@@ -166,7 +171,9 @@ struct OurLines {
 
 fn lines() -> io::Result<(BirthLines, OurLines)> {
     let [(its_in, stdin), (stdout, its_out), (stderr, its_err)] = [pipe()?, pipe()?, pipe()?];
-    let ((heard, says), (end, ends)) = (pipe()?, pipe()?);
+    let (heard, says) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let (end, ends) = pipe()?;
     let its = BirthLines { stdin: its_in, stdout: its_out, stderr: its_err, says, ends };
     Ok((its, OurLines { stdin, stdout, stderr, heard, end }))
 }
@@ -175,9 +182,9 @@ impl OurLines {
     /// The agent, once our copy has become it.
     fn spawned(self, pid: Pid, separation: Separation) -> Result<Spawned, NotBorn> {
         let Self { stdin, stdout, stderr, heard, end } = self;
-        let directory = hear(heard).inspect_err(|_| bury(pid))?;
+        let (directory, inside) = hear(&heard).inspect_err(|_| bury(pid))?;
         let end = (separation == Separation::Processes).then_some(end);
-        Ok(Spawned { pid, end, separation, directory, stdin, stdout, stderr })
+        Ok(Spawned { pid, end, separation, inside, directory, stdin, stdout, stderr })
     }
 }
 
@@ -259,13 +266,21 @@ enum BirthLine {
     Failed(Option<i32>, String),
 }
 
-/// Hears a birth to its end. Answers where the agent is.
-fn hear(heard: OwnedFd) -> Result<Option<String>, NotBorn> {
-    let mut said = String::new();
-    File::from(heard).take(BIRTH_BYTES_MAX).read_to_string(&mut said)?;
+/// Hears a birth to its end. Answers where the agent is, and its tree's own view of processes.
+fn hear(heard: &OwnedFd) -> Result<(Option<String>, Option<OwnedFd>), NotBorn> {
+    let (mut said, mut sent) = (Vec::new(), Vec::new());
+    while said.len() < BIRTH_BYTES_MAX {
+        match passing::receive_some(heard, &mut said, &mut sent) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            // It ended with something unread of us.
+            Err(Errno::CONNRESET) => break,
+            Err(why) => return Err(why.into()),
+        }
+    }
     let mut place = None;
-    for line in said.lines() {
-        match serde_json::from_str(line).map_err(io::Error::from)? {
+    for line in said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match serde_json::from_slice(line).map_err(io::Error::from)? {
             BirthLine::In(directory) => place = Some(directory),
             BirthLine::Cannot(number, _) => {
                 return Err(NotBorn::Cannot(io::Error::from_raw_os_error(number)));
@@ -278,7 +293,7 @@ fn hear(heard: OwnedFd) -> Result<Option<String>, NotBorn> {
             }
         }
     }
-    place.ok_or(NotBorn::Silent)
+    Ok((place.ok_or(NotBorn::Silent)?, sent.into_iter().next()))
 }
 
 /// A pipe that no other child of ours inherits: the end to read from and the end to write to.
@@ -315,7 +330,7 @@ impl Birth<'_> {
             Err(NotBorn::Failed(why)) => BirthLine::Failed(why.raw_os_error(), why.to_string()),
             Err(NotBorn::Silent) => leave(),
         };
-        self.say(&line);
+        self.say(&line, None);
         leave()
     }
 
@@ -337,7 +352,9 @@ impl Birth<'_> {
         rustix::process::chdir(&self.order.directory)?;
         die_with(&self.supervisor)?;
         let here = std::env::current_dir().ok();
-        self.say(&BirthLine::In(here.map(|here| here.to_string_lossy().into_owned())));
+        // Without it the supervisor has its other way to look.
+        let inside = (self.separation == Separation::Processes).then(inside::view).and_then(Result::ok);
+        self.say(&BirthLine::In(here.map(|here| here.to_string_lossy().into_owned())), inside.as_ref());
         if self.separation == Separation::Processes {
             self.become_second()?;
         }
@@ -363,10 +380,11 @@ impl Birth<'_> {
         Ok(())
     }
 
-    fn say(&self, line: &BirthLine) {
+    fn say(&self, line: &BirthLine, beside: Option<&OwnedFd>) {
         if let Ok(mut line) = serde_json::to_vec(line) {
             line.push(b'\n');
-            let _ = rustix::io::write(&self.lines.says, &line);
+            let beside: Vec<BorrowedFd<'_>> = beside.map(AsFd::as_fd).into_iter().collect();
+            let _ = Parcel::new(&line, &beside).send(&self.lines.says);
         }
     }
 }

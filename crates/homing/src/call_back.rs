@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::{CallBack, CallBackError, Secret};
 use kernel::SessionId;
@@ -45,16 +45,32 @@ impl TurnFiles {
     fn write(&self, session: SessionId, secret: &Secret) -> io::Result<()> {
         let path = self.path(session);
         let new = path.with_extension("new");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.dir.join(session.to_string()))?;
-        let _ = fs::remove_file(&new);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        writeln!(file, "{}", secret.reveal())?;
+        let mut file = self.create(session, &new)?;
+        file.write_all(format!("{}\n", secret.reveal()).as_bytes())?;
         // Its agent may run as another user, to whom the directory belongs.
         let owner = fs::metadata(self.dir.join(session.to_string()))?;
         if owner.uid() != file.metadata()?.uid() {
             fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
         }
         fs::rename(&new, &path)
+    }
+
+    /// A new file, for which its directory is mostly there and no other one in the way: a turn waits for this.
+    fn create(&self, session: SessionId, new: &Path) -> io::Result<fs::File> {
+        let create = || fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(new);
+        match create() {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                let dir = self.dir.join(session.to_string());
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+                create()
+            }
+            // Of a server that was killed in the midst of this.
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(new)?;
+                create()
+            }
+            created => created,
+        }
     }
 }
 

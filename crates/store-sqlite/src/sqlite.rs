@@ -151,7 +151,7 @@ impl Log for SqliteStore {
         self.ask_here(move |db| log::words(db, message))
     }
     fn attachments(&self, message: MessageId) -> Reply<'_, Vec<Bytes>> {
-        self.ask_reader(move |db| log::attachments(db, message))
+        self.ask_here(move |db| log::attachments(db, message))
     }
     fn attachment(&self, message: MessageId, number: u32) -> Reply<'_, Option<Bytes>> {
         self.ask_reader(move |db| log::attachment(db, message, number))

@@ -1,8 +1,10 @@
 //! A turn of a real agent that is kept between turns, through us and without us: `kept AGENT HOMING COUNT`, for `claude` and `codex`.
 //!
 //! One stub model answers both, in turns, so that whatever else the machine does meets both. The bare one is the agent's own program,
-//! started as its driver starts it and kept, with nothing in between: from the message on its input to the end of the turn on its
-//! output. Ours is from the request to the final receipt, over a connection that is kept as the pipes are. Prints one JSON object.
+//! started as its driver starts it, spoken to in the words that its driver uses, and kept, with nothing in between: from the message on its
+//! input to the end of the turn on its output. Ours is from the request to the final receipt, over a connection that is kept as the pipes
+//! are. Before each of them both rest, because an agent goes on for a moment after the end of its turn (it tidies its memory, and writes
+//! files), and that is no work of the other one's turn. Prints one JSON object.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -14,6 +16,8 @@ use serde_json::{Value, json};
 
 /// Turns before anything counts: they start the processes.
 const WARM: usize = 3;
+/// The rest before each turn: several times as long as an agent is seen to go on after the last one.
+const REST: Duration = Duration::from_millis(60);
 /// The longest that a turn may take before something is wrong.
 const TURN_WAIT: Duration = Duration::from_secs(60);
 
@@ -40,9 +44,11 @@ fn main() {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for number in 0..WARM + count {
         let words = format!("message {number}");
+        std::thread::sleep(REST);
         let began = Instant::now();
-        bare.turn(&words);
+        bare.turn(number, &words);
         let without = began.elapsed();
+        std::thread::sleep(REST);
         let began = Instant::now();
         let receipt = client.turn(&to, &words);
         let through_us = began.elapsed();
@@ -167,18 +173,24 @@ impl Bare {
             bare.tell(&json!({ "id": 2, "method": "thread/start", "params": params }));
             let started = bare.until(|line| line["id"] == 2);
             bare.thread = started["result"]["thread"]["id"].as_str().expect("a thread has an id").to_owned();
+        } else {
+            let request = json!({ "subtype": "initialize" });
+            bare.tell(&json!({ "type": "control_request", "request_id": "begin", "request": request }));
+            bare.until(|line| line["type"] == "control_response");
         }
         bare
     }
 
-    fn turn(&mut self, words: &str) {
+    fn turn(&mut self, number: usize, words: &str) {
         if self.agent == RealAgent::Codex {
             let input = json!([{ "type": "text", "text": words }]);
             let thread = self.thread.clone();
             self.tell(&json!({ "id": words, "method": "turn/start", "params": { "threadId": thread, "input": input } }));
             self.until(|line| line["method"] == "turn/completed");
         } else {
-            self.tell(&json!({ "type": "user", "message": { "role": "user", "content": words } }));
+            let message = json!({ "role": "user", "content": [{ "type": "text", "text": words }] });
+            let uuid = format!("00000000-0000-4000-8000-{number:012x}");
+            self.tell(&json!({ "type": "user", "message": message, "uuid": uuid }));
             self.until(|line| line["type"] == "result");
         }
     }

@@ -1,0 +1,2 @@
+// Hostile words: what agents, files and people say, made into text nodes.
+export {}

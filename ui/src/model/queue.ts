@@ -1,0 +1,53 @@
+// What waits in a session: the server's list, with what this browser has said and nobody has confirmed yet.
+import type { Delivery, FactType, Part, Queued } from '../api/types'
+
+/** The facts after which the list of what waits is another one. */
+export const QUEUE_FACTS: ReadonlySet<FactType> = new Set<FactType>([
+  'queued', 'edited', 'withdrawn', 'held', 'released', 'steered', 'missed', 'reordered', 'message_refused', 'turn_started', 'turn_ended',
+  'scope_changed', 'ended', 'crowded',
+])
+
+/** Something said here, as long as it has no receipt. The key stays the same however often it is sent. */
+export interface Sending {
+  key: string
+  session: string
+  parts: Part[]
+  delivery: Delivery
+  under: number | null
+  at: string
+  /** Being sent, refused or cut off; or taken, with its message. */
+  state: 'sending' | 'failed' | 'taken'
+  message: string | null
+  problem: { what: string; hint: string; code: string | null } | null
+}
+
+/** The words of what is being sent. */
+export function textOf(parts: Part[]): string {
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+/** What waits, without what runs: the list of it is what one can still change. */
+export function waitingOf(items: Queued[]): Queued[] {
+  return items.filter((item) => item.state === 'waiting' || item.state === 'held')
+}
+
+/** What was sent here and is not yet in the server's list nor in the timeline. */
+export function pendingOf(sent: Sending[], items: Queued[], started: (message: string) => boolean): Sending[] {
+  const listed = new Set(items.map((item) => item.id))
+  return sent.filter((one) => one.message === null || (!listed.has(one.message) && !started(one.message)))
+}
+
+/** The order with one moved up or down by so many places, or null if it is there already. */
+export function moved(order: string[], id: string, by: number): string[] | null {
+  const from = order.indexOf(id)
+  if (from < 0) return null
+  const to = Math.max(0, Math.min(order.length - 1, from + by))
+  return to === from ? null : placed(order, id, to)
+}
+
+/** The order with one at that place. */
+export function placed(order: string[], id: string, to: number): string[] {
+  const rest = order.filter((one) => one !== id)
+  rest.splice(to, 0, id)
+  return rest
+}

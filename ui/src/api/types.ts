@@ -62,6 +62,8 @@ export interface MessageWords {
   attachments?: Attached[]
   /** The door by which it came, where the server says so. */
   door?: string | null
+  /** Why they are not here, if they could not be had. */
+  problem?: string
 }
 
 /** A page of facts, in ascending order. */

@@ -58,6 +58,7 @@ export class Timeline {
   #liveSlots = 0
   // The number of the fact that had the last word on something, by its name: facts come backwards, too.
   #lastWord = new Map<string, number>()
+  #steered = new Set<string>()
   #missed = new Set<string>()
   // While earlier facts are folded in: the slots before those that are there, and which of these have moved there.
   #earlier: Slot[] | null = null
@@ -118,6 +119,11 @@ export class Timeline {
     return this.#byKey.get(key)
   }
 
+  /** True if a message was said into a turn. */
+  hasSteered(message: string): boolean {
+    return this.#steered.has(message)
+  }
+
   /** What the agent has answered in a turn, as far as it is here. */
   answerOf(turn: number): string {
     const words: string[] = []
@@ -143,6 +149,7 @@ export class Timeline {
         this.#turnStarted(fact)
         return
       case 'steered':
+        this.#steered.add(fact.message)
         this.#put(`m:${fact.message}:${fact.number}`, fact, () => ({
           kind: 'message', message: fact.message, isSteered: true, isMissed: this.#missed.has(fact.message), ...at(fact, fact.turn),
         }))

@@ -8,7 +8,7 @@ class Air {
   deaf = new Set<AirEnd>()
 }
 class AirEnd implements Channel {
-  onmessage: ((event: { data: unknown }) => void) | null = null
+  onmessage: ((event: MessageEvent) => void) | null = null
   readonly #air: Air
   constructor(air: Air) {
     this.#air = air
@@ -16,7 +16,7 @@ class AirEnd implements Channel {
   }
   postMessage(word: unknown): void {
     if (this.#air.deaf.has(this)) return
-    for (const end of this.#air.ends) if (end !== this && !this.#air.deaf.has(end)) end.onmessage?.({ data: structuredClone(word) })
+    for (const end of this.#air.ends) if (end !== this && !this.#air.deaf.has(end)) end.onmessage?.(new MessageEvent('message', { data: structuredClone(word) }))
   }
   close(): void {
     this.#air.ends.delete(this)

@@ -19,7 +19,7 @@ type Word =
 
 export interface Channel {
   postMessage(word: unknown): void
-  onmessage: ((event: { data: unknown }) => void) | null
+  onmessage: ((event: MessageEvent) => void) | null
   close(): void
 }
 
@@ -71,7 +71,7 @@ export class Hub {
     this.#world = world
     this.#tell = tell
     this.#connected = connected
-    world.channel.onmessage = (event) => this.#hear(event.data as Word)
+    world.channel.onmessage = (event: { data: unknown }) => this.#hear(event.data as Word)
     // For as long as this tab lives.
     void world.locks.request(`homing tab ${world.tab}`, {}, () => new Promise<void>((resolve) => (this.#letGo = resolve)))
     this.#say({ kind: 'hello', tab: world.tab })

@@ -1,0 +1,318 @@
+// One session as a page shows it: its timeline, kept up by the stream; its row, queue and readiness; the words of its messages.
+//
+// It lives as long as somebody looks at it and a while longer, so that coming back costs nothing. Pages read its fields and are told
+// of changes of the timeline by `version`, once a frame.
+import * as calls from '../api/calls'
+import { isRefused, wordsOf } from '../api/problem'
+import type { Fact, FactsPage, MessageWords, Progress, Queued, Readiness, Session, TurnLine } from '../api/types'
+import { QUEUE_FACTS, pendingOf, textOf } from '../model/queue'
+import { Timeline } from '../model/timeline'
+import { eachFrame } from './frame'
+import { live } from './live.svelte'
+import { outgoing } from './outgoing.svelte'
+import { person } from './person.svelte'
+import type { Told } from './stream'
+
+/** How much of the log is asked for at first: enough for a tall screen of short rows, little enough to be there at once. */
+const FIRST_FACTS = 120
+const EARLIER_FACTS = 300
+/** While older pages are fetched on the way to a turn far back. */
+const JUMP_FACTS = 500
+/** Facts that wait for those before them; beyond that they are asked for again. */
+const AHEAD_MAX = 2_000
+const WORDS_AT_ONCE = 4
+const QUEUE_MS = 60
+const SEEN_MS = 800
+
+export class SessionState {
+  readonly id: string
+  readonly timeline = new Timeline()
+  readonly messages = new Map<string, MessageWords>()
+  version = $state(0)
+  state = $state<'loading' | 'ready' | 'gone' | 'failed'>('loading')
+  problem = $state.raw<unknown>(null)
+  row = $state.raw<Session | null>(null)
+  queue = $state.raw<Queued[]>([])
+  readiness = $state.raw<Readiness | null>(null)
+  progress = $state.raw<Progress | null>(null)
+  isFetching = $state(false)
+  earlierProblem = $state.raw<unknown>(null)
+  /** What was sent from here and is neither in the queue nor in the timeline yet. */
+  sending = $derived.by(() => {
+    void this.version
+    const mine = outgoing.all.filter((one) => one.session === this.id)
+    return pendingOf(mine, this.queue, (message) => this.#hasStarted(message)) as typeof mine
+  })
+  /** Where the reader was, for coming back. */
+  place: { key: string; offset: number } | null = null
+
+  #bump = eachFrame(() => (this.version += 1))
+  #stops: (() => void)[] = []
+  #ahead: Fact[] = []
+  #isFilling = false
+  #wanted: string[] = []
+  #asking = new Set<string>()
+  #queueTimer: ReturnType<typeof setTimeout> | null = null
+  #seenTimer: ReturnType<typeof setTimeout> | null = null
+  #seen = 0
+  #hasMarks = true
+  #openUsers = 0
+
+  constructor(id: string, row: Session | null) {
+    this.id = id
+    this.row = row
+  }
+
+  get hasAll(): boolean {
+    return this.timeline.first === 1
+  }
+
+  open(): void {
+    this.#openUsers += 1
+    if (this.#openUsers > 1) return
+    this.#stops = [
+      live.hear((told) => this.#hear(told)),
+      outgoing.whenTaken((one, receipt) => {
+        if (receipt.session !== this.id) return
+        this.messages.set(receipt.id, { text: textOf(one.parts), by: receipt.by ?? null, at: receipt.accepted_at, attachments: receipt.attachments })
+        this.#bump()
+        this.refreshQueue()
+      }),
+    ]
+    if (this.timeline.last === 0) void this.#load()
+    else void this.#resume()
+  }
+
+  close(): void {
+    this.#openUsers -= 1
+    if (this.#openUsers > 0) return
+    for (const stop of this.#stops) stop()
+    this.#stops = []
+  }
+
+  /** Fetches the page before what is here. */
+  async earlier(limit = EARLIER_FACTS): Promise<boolean> {
+    if (this.isFetching || this.hasAll || this.timeline.first === 0) return false
+    this.isFetching = true
+    this.earlierProblem = null
+    try {
+      const page = await calls.factsBefore(this.id, this.timeline.first, limit)
+      this.#words(page)
+      this.timeline.prepend(page.items)
+      this.version += 1
+      return page.items.length > 0
+    } catch (error) {
+      this.earlierProblem = error
+      return false
+    } finally {
+      this.isFetching = false
+    }
+  }
+
+  /** Fetches back to a fact. False if that did not work out. */
+  async reach(number: number): Promise<boolean> {
+    while (this.timeline.first > number) if (!(await this.earlier(JUMP_FACTS)) && !this.isFetching) return false
+    return true
+  }
+
+  turns(before?: number): Promise<{ items: TurnLine[]; next?: number | string | null }> {
+    return calls.turns(this.id, before)
+  }
+
+  /** The words of a message; asked for if they are not here. */
+  wordsFor(message: string): MessageWords | undefined {
+    const known = this.messages.get(message)
+    if (!known && !this.#asking.has(message)) {
+      this.#asking.add(message)
+      this.#wanted.push(message)
+      this.#askWords()
+    }
+    return known
+  }
+
+  refreshQueue(): void {
+    this.#queueTimer ??= setTimeout(async () => {
+      this.#queueTimer = null
+      const queue = await calls.queue(this.id).catch(() => null)
+      if (queue) this.takeQueue(queue.items)
+    }, QUEUE_MS)
+  }
+
+  takeQueue(items: Queued[]): void {
+    this.queue = items
+    // What the server lists is not kept here any more.
+    const listed = new Set(items.map((item) => item.id))
+    for (const one of outgoing.all) {
+      if (one.session === this.id && one.message && (listed.has(one.message) || this.#hasStarted(one.message))) outgoing.sends.drop(one.key)
+    }
+  }
+
+  async refreshReadiness(): Promise<void> {
+    const told = await calls.readiness(this.id).catch(() => null)
+    if (told) this.readiness = told
+  }
+
+  /** The reader has seen everything up to here. */
+  markSeen(): void {
+    const number = this.timeline.last
+    if (!this.#hasMarks || number <= Math.max(this.#seen, this.row?.seen ?? 0) || document.hidden) return
+    this.#seenTimer ??= setTimeout(() => {
+      this.#seenTimer = null
+      const seen = this.timeline.last
+      this.#seen = seen
+      calls.markSession(this.id, { seen }).catch((error: unknown) => {
+        if (isRefused(error, 'no_such_path', 'method_not_allowed')) this.#hasMarks = false
+        else this.#seen = 0
+      })
+    }, SEEN_MS)
+  }
+
+  async #load(): Promise<void> {
+    this.state = 'loading'
+    const row = calls.session(this.id).then((told) => (this.row = told))
+    const queue = calls.queue(this.id).then((told) => this.takeQueue(told.items))
+    try {
+      const page = await calls.factsBefore(this.id, null, FIRST_FACTS)
+      this.#words(page)
+      for (const fact of page.items) this.timeline.append(fact)
+      this.state = 'ready'
+      this.version += 1
+      performance.mark('homing:facts')
+      this.#watch()
+      await Promise.all([row, queue, this.refreshReadiness()])
+      this.progress = this.row?.progress ?? null
+    } catch (error) {
+      row.catch(() => {})
+      queue.catch(() => {})
+      this.problem = error
+      this.state = isRefused(error, 'not_found', 'no_such_path', 'invalid') ? 'gone' : 'failed'
+    }
+  }
+
+  retry(): void {
+    this.problem = null
+    if (this.timeline.last === 0) void this.#load()
+    else void this.#resume()
+  }
+
+  async #resume(): Promise<void> {
+    this.#watch()
+    await this.#fill()
+    this.refreshQueue()
+    void this.refreshReadiness()
+  }
+
+  #watch(): void {
+    if (this.#openUsers > 0) this.#stops.push(live.watch(this.id, () => this.timeline.last))
+  }
+
+  #hear(told: Told): void {
+    if (told.event === 'session') {
+      if (told.data.session.id === this.id) this.row = { ...this.row, ...told.data.session }
+      return
+    }
+    if (told.event === 'began' || told.data.session !== this.id) return
+    switch (told.event) {
+      case 'fact':
+        return this.#fact(told.data.fact)
+      case 'live':
+        if (this.timeline.live(told.data.live)) this.#bump()
+        return
+      case 'progress':
+        this.progress = told.data.progress
+        return
+      case 'readiness':
+        this.readiness = told.data.readiness
+        return
+      case 'gone':
+        this.state = 'gone'
+    }
+  }
+
+  #fact(fact: Fact): void {
+    if (this.state === 'loading' || this.#isFilling || fact.number > this.timeline.last + 1) {
+      if (fact.number <= this.timeline.last) return
+      if (this.#ahead.length < AHEAD_MAX) this.#ahead.push(fact)
+      if (this.state === 'ready') void this.#fill()
+      return
+    }
+    this.#take(fact)
+  }
+
+  #take(fact: Fact): void {
+    if (!this.timeline.append(fact)) return
+    this.#bump()
+    if (QUEUE_FACTS.has(fact.type)) this.refreshQueue()
+    if (fact.type === 'edited') this.messages.delete(fact.message)
+    if (fact.type === 'turn_started' || fact.type === 'steered') this.wordsFor(fact.message)
+  }
+
+  /** Asks for the facts between what is here and what has come, until there is no gap. */
+  async #fill(): Promise<void> {
+    if (this.#isFilling || this.timeline.last === 0) return
+    this.#isFilling = true
+    try {
+      for (;;) {
+        const page = await calls.factsAfter(this.id, this.timeline.last, JUMP_FACTS)
+        this.#words(page)
+        for (const fact of page.items) this.#take(fact)
+        const next = this.#ahead.find((fact) => fact.number > this.timeline.last)
+        if (page.items.length < JUMP_FACTS && (!next || next.number === this.timeline.last + 1)) break
+        if (page.items.length === 0) break
+      }
+      this.problem = null
+    } catch (error) {
+      if (isRefused(error, 'not_found')) this.state = 'gone'
+      this.problem = error
+    } finally {
+      this.#isFilling = false
+    }
+    const ahead = this.#ahead
+    this.#ahead = []
+    for (const fact of ahead) this.#fact(fact)
+  }
+
+  #words(page: FactsPage): void {
+    for (const [id, words] of Object.entries(page.messages ?? {})) this.messages.set(id, words)
+  }
+
+  #askWords(): void {
+    while (this.#wanted.length > 0 && this.#asking.size - this.#wanted.length < WORDS_AT_ONCE) {
+      // The last asked for is the one that is being looked at.
+      const message = this.#wanted.pop()!
+      calls
+        .wordsOfMessage(message)
+        .then((words) => this.messages.set(message, words))
+        .catch((error: unknown) => this.messages.set(message, { text: '', by: this.timeline.senders.get(message) ?? null, problem: wordsOf(error).what }))
+        .finally(() => {
+          this.#asking.delete(message)
+          this.#bump()
+          this.#askWords()
+        })
+    }
+  }
+
+  #hasStarted(message: string): boolean {
+    return this.timeline.slot(`m:${message}`) !== undefined || this.timeline.hasSteered(message)
+  }
+}
+
+/** How many sessions are kept besides the one that is looked at. */
+const KEPT_MAX = 6
+const kept = new Map<string, SessionState>()
+
+export function sessionState(id: string, row: Session | null): SessionState {
+  const known = kept.get(id)
+  if (known && known.state !== 'gone' && known.state !== 'failed') {
+    kept.delete(id)
+    kept.set(id, known)
+    return known
+  }
+  const fresh = new SessionState(id, row)
+  kept.set(id, fresh)
+  for (const oldest of kept.keys()) if (kept.size > KEPT_MAX) kept.delete(oldest)
+  return fresh
+}
+
+/** True if this person said a message. */
+export const isMine = (by: MessageWords['by']): boolean => (typeof by === 'string' ? by : by?.id) === person.me?.person

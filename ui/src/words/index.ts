@@ -1,2 +1,15 @@
 // Hostile words: what agents, files and people say, made into text nodes.
-export {}
+//
+// Pages and parts use what is here. `Words` formats, `Plain` keeps lines as they are, `Line` is for one line; `Code` and `Diff`
+// show files. `Run` joins words that arrive by their bytes. Nothing here ever makes a string of HTML.
+
+export { default as Code } from './Code.svelte'
+export { default as Line } from './Line.svelte'
+export { default as Markdown } from './Markdown.svelte'
+export { default as Plain } from './Plain.svelte'
+export { default as Words } from './Words.svelte'
+export { Run, joined, utf8Bytes } from './bytes'
+export { LINK_REL, link, shownBeside } from './links'
+export { line, lineText, pieces, visible, withoutAnsi } from './marks'
+export { markdown, Markdown as MarkdownReader } from './markdown'
+export type { Block, Inline, Item, Link, Mark, Piece, Plain as PlainText } from './tree'

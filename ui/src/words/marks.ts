@@ -5,7 +5,7 @@
 
 import type { Piece } from './tree'
 
-/** Marks in one text. Each becomes an element; after so many, a hidden character becomes U+FFFD in the text around it. */
+/** Marks in one text. Each becomes an element; after so many, hidden characters become U+FFFD in the text around them. */
 export const MARKS_MAX = 500
 /** Kinds of hidden characters that the label of one mark lists. A run of them is one mark, however long. */
 export const MARK_KINDS_MAX = 6
@@ -25,6 +25,7 @@ const ESCAPES = /[\x1b\x90\x98\x9b\x9d-\x9f]/g
 const ONLY_PLAIN = /^[\t\n\x20-\x7e]*$/
 /** Whatever has no width, turns the direction of what follows, or is a control character. Most of it is harmless nowhere. */
 const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\ufff9-\ufffb]/gu
+const HIDDEN_RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu')
 
 /** The text as a terminal would keep it: no colours, no links, no titles. A sequence without an end stays, with its ESC. */
 export function withoutAnsi(text: string): string {
@@ -88,6 +89,8 @@ function stringEnd(text: string, from: number): number | 'open' | 'none' {
   for (let at = from; at < last; at++) {
     const code = text.charCodeAt(at)
     if (code === 0x07 || code === 0x9c) return at + 1
+    // Another one begins, so this one never ends: nothing is read twice.
+    if (code === 0x90 || code === 0x98 || code === 0x9b || within(code, 0x9d, 0x9f)) return 'none'
     if (code !== 0x1b) continue
     if (at + 1 >= text.length) return 'open'
     return text.charCodeAt(at + 1) === 0x5c ? at + 2 : 'none'
@@ -104,21 +107,18 @@ export function pieces(text: string, marks: MarksLeft = { left: MARKS_MAX }): Pi
   if (text === '') return []
   if (ONLY_PLAIN.test(text)) return [{ kind: 'text', text }]
   const out: Piece[] = []
-  let shown = ''
   let kept = 0
   const flush = (to: number) => {
-    shown += text.slice(kept, to).replaceAll('\r\n', '\n')
-    if (shown !== '') out.push({ kind: 'text', text: shown })
-    shown = ''
+    if (to > kept) out.push({ kind: 'text', text: text.slice(kept, to).replaceAll('\r\n', '\n') })
   }
   for (const run of hiddenRuns(text)) {
-    if (marks.left > 0) {
-      flush(run.from)
-      out.push(mark(run.codes))
-      marks.left--
-    } else {
-      shown += text.slice(kept, run.from) + '\ufffd'
+    if (marks.left-- <= 0) {
+      marks.left = 0
+      out.push({ kind: 'text', text: text.slice(kept).replaceAll('\r\n', '\n').replace(HIDDEN_RUNS, '\ufffd') })
+      return out
     }
+    flush(run.from)
+    out.push(mark(run.codes))
     kept = run.to
   }
   flush(text.length)
@@ -187,28 +187,25 @@ interface HiddenRun {
 
 /** Neighbouring hidden characters, as far as they are not harmless where they stand. */
 function* hiddenRuns(text: string): Generator<HiddenRun> {
-  let run: HiddenRun | null = null
-  HIDDEN.lastIndex = 0
-  for (let found = HIDDEN.exec(text); found; found = HIDDEN.exec(text)) {
+  let run = null as HiddenRun | null
+  const hidden = new RegExp(HIDDEN)
+  for (let found = hidden.exec(text); found; found = hidden.exec(text)) {
     const at = found.index
-    const next: number = HIDDEN.lastIndex
+    const next = hidden.lastIndex
     const flag = flagEnd(text, at)
     if (flag > 0) {
-      HIDDEN.lastIndex = flag
+      hidden.lastIndex = flag
       continue
     }
     const code = text.codePointAt(at) ?? 0
     if (isHarmless(text, at, code)) continue
     if (run?.to === at) {
       run.to = next
-      // The label lists a few; the rest is only counted.
       run.codes.push(code)
       continue
     }
     if (run) yield run
     run = { from: at, to: next, codes: [code] }
-    // The generator's caller may use the same expression meanwhile; its place is kept here.
-    HIDDEN.lastIndex = next
   }
   if (run) yield run
 }

@@ -38,6 +38,8 @@ interface Node {
   /** Of code: its fence, or nothing if it is indented. */
   fence: { char: string; length: number; indent: number } | null
   language: string
+  /** Everything its fence says. */
+  about: string
   isClosed: boolean
   /** Of fenced code: its lines so far. */
   lines: number
@@ -61,7 +63,7 @@ interface Node {
 
 const FRESH: Omit<Node, 'kind' | 'children' | 'align' | 'head' | 'rows'> = {
   ...{ text: '', lastLine: 0, level: 0, marker: '', start: null, isLoose: false, indent: 0 },
-  ...{ fence: null, language: '', isClosed: false, lines: 0, blanks: '', isFirst: false },
+  ...{ fence: null, language: '', about: '', isClosed: false, lines: 0, blanks: '', isFirst: false },
   ...{ why: 'size', spans: null, spansOf: '', view: null, item: null, isTouched: true },
 }
 
@@ -363,13 +365,13 @@ export class Blocks {
   #fence(words: string, indent: number, depth: number): boolean {
     const fence = FENCE.exec(words)?.[1]
     if (fence === undefined) return false
-    const about = words.slice(fence.length)
+    const about = trimmed(words.slice(fence.length))
     const char = fence.charAt(0)
     if (char === '`' && about.includes('`')) return false
     this.#closeTo(depth)
     this.#closeLeaf()
-    const language = (about.trim().split(/\s/, 1)[0] ?? '').slice(0, LANGUAGE_CHARS_MAX)
-    this.#open(node('code', { fence: { char, length: fence.length, indent }, language }))
+    const language = /^\S*/.exec(about)?.[0].slice(0, LANGUAGE_CHARS_MAX) ?? ''
+    this.#open(node('code', { fence: { char, length: fence.length, indent }, language, about }))
     return true
   }
 
@@ -545,7 +547,7 @@ function makeView(each: Node): Block {
     case 'heading':
       return { kind: 'heading', level: each.level, inlines: spansOf(each) }
     case 'code':
-      return { kind: 'code', language: each.language, text: each.text, closed: each.isClosed }
+      return { kind: 'code', language: each.language, about: each.about, text: each.text, closed: each.isClosed }
     case 'quote':
       return { kind: 'quote', blocks: each.children.map(viewOf) }
     case 'list':

@@ -174,8 +174,13 @@ class Reader {
     file.hunks.push({ old, new: now, heading: found[5] ?? '', rows })
     while (oldLeft > 0 || newLeft > 0) {
       if (this.#rows >= ROWS_MAX) return false
+      const before = this.#at
       const line = this.#next()
       if (line === null) break
+      if (!/^(?:[ +\\-]|$)/.test(line)) {
+        this.#at = before
+        break
+      }
       if (line.startsWith('\\')) {
         unend(rows)
         continue

@@ -104,7 +104,7 @@ describe('a text that grows', () => {
     reader.append('tle\n\nwords and `co')
     expect(reader.blocks()[1]).toEqual({ kind: 'paragraph', inlines: [{ kind: 'text', text: 'words and `co' }] })
     reader.append('de`\n```js\nlet a')
-    expect(reader.blocks()[2]).toEqual({ kind: 'code', language: 'js', text: 'let a', closed: false })
+    expect(reader.blocks()[2]).toEqual({ kind: 'code', language: 'js', about: 'js', text: 'let a', closed: false })
   })
 
   it('does not take the beginning of a list for the underline of a heading', () => {
@@ -204,7 +204,7 @@ describe('bounds', () => {
     expect(plainsOf(markdown(`${'a'.repeat(LINE_CHARS_MAX + rest)}\n\n*b*`, still))).toEqual([{ why: 'size', length: rest }])
     expect(markdown(`# ${'a'.repeat(LINE_CHARS_MAX - 2 + rest)}\n*b*`, still)).toMatchObject([{ kind: 'heading' }, { kind: 'plain', why: 'size' }, { kind: 'paragraph' }])
     const code = markdown(`\`\`\`\n${'a'.repeat(LINE_CHARS_MAX + rest)}\nb\n\`\`\`\n`, still)
-    expect(code).toEqual([{ kind: 'code', language: '', text: `${'a'.repeat(LINE_CHARS_MAX + rest)}\nb`, closed: true }])
+    expect(code).toEqual([{ kind: 'code', language: '', about: '', text: `${'a'.repeat(LINE_CHARS_MAX + rest)}\nb`, closed: true }])
   })
 
   it('reads so much of a text', () => {

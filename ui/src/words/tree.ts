@@ -68,8 +68,8 @@ export interface Item {
 export type Block =
   | { readonly kind: 'heading'; readonly level: number; readonly inlines: readonly Inline[] }
   | { readonly kind: 'paragraph'; readonly inlines: readonly Inline[] }
-  /** `closed` once nothing can be added to it. */
-  | { readonly kind: 'code'; readonly language: string; readonly text: string; readonly closed: boolean }
+  /** `about` is everything that its fence says, the language first; `closed` once nothing can be added to it. */
+  | { readonly kind: 'code'; readonly language: string; readonly about: string; readonly text: string; readonly closed: boolean }
   | { readonly kind: 'quote'; readonly blocks: readonly Block[] }
   | {
       readonly kind: 'list'

@@ -13,8 +13,8 @@ import type { Align, Block, Cell, Inline, Item, PlainWhy } from './tree'
 
 /** Quotes and lists within each other. Wider than any screen; the tree is walked by recursion. */
 export const DEPTH_MAX = 12
-/** Elements of one text, about. Twice what the longest answer of an agent has had, and mounted in a fraction of a second. */
-export const NODES_MAX = 10_000
+/** Elements of one text, about: a book's chapter. A page with many more of them is slow, whatever they are. */
+export const NODES_MAX = 8_000
 /** Columns of a table. */
 export const COLUMNS_MAX = 64
 /** Characters of the word for a fence's language. */
@@ -99,9 +99,9 @@ export class Blocks {
   #isBlank = false
   #isPreview = false
 
-  /** True once the rest of the text is plain. */
-  get isFull(): boolean {
-    return this.#nodes >= NODES_MAX
+  /** Elements so far, about. */
+  get nodes(): number {
+    return this.#nodes
   }
 
   /** Takes a line, without its line break. */

@@ -6,15 +6,15 @@
 // and would change what has been read.
 
 import { ADDRESS_CHARS_MAX, link, shownBeside } from './links'
-import { countMarks, cutAt, pieces, visible, type MarksLeft } from './marks'
+import { MARKS_MAX, countMarks, cutAt, pieces, visible, type MarksLeft } from './marks'
 import type { Inline, Link, Piece } from './tree'
 
-/** Characters of one paragraph that are parsed. It is parsed again whenever it grows, and 16 Ki take about a millisecond. */
-export const INLINE_CHARS_MAX = 16_384
+/** Characters of one paragraph that are parsed. It is parsed again whenever it grows, and so many take about a millisecond. */
+export const INLINE_CHARS_MAX = 8_192
 /** Spans within spans. People stop reading at three; the tree is walked by recursion. */
 export const INLINE_DEPTH_MAX = 12
 /** Spans of one paragraph. Each becomes an element or two. */
-export const INLINES_MAX = 2_000
+export const INLINES_MAX = 1_000
 /** Characters of a link's title. */
 export const TITLE_CHARS_MAX = 500
 /** Parentheses within parentheses of an address, as in CommonMark. */
@@ -530,7 +530,7 @@ class Builder {
   readonly #frames: Frame[] = [{ pair: null, spans: [], words: '' }]
   /** Pairs that were left as text because they were too deep. */
   readonly #literal = new Set<Pair>()
-  readonly #marks: MarksLeft = { left: INLINES_MAX }
+  readonly #marks: MarksLeft = { left: MARKS_MAX }
   #count = 0
   #links = 0
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { COLUMNS_MAX, DEPTH_MAX, NODES_MAX } from './blocks'
 import { chance } from './chance'
 import { INLINES_MAX, INLINE_CHARS_MAX, INLINE_DEPTH_MAX } from './inlines'
-import { LINE_CHARS_MAX, Markdown, TEXT_CHARS_MAX, TIME_MS_MAX, markdown } from './markdown'
+import { LINE_CHARS_MAX, Markdown, SLICE_NODES, TEXT_CHARS_MAX, TIME_MS_MAX, markdown } from './markdown'
 import type { Block, Inline, PlainWhy } from './tree'
 
 /** A clock that stands, so that nothing depends on how fast this machine is. */
@@ -201,7 +201,7 @@ describe('bounds', () => {
 
   it('reads so much of a line, and puts the rest of it where it belongs', () => {
     const rest = 5_000
-    expect(plainsOf(markdown(`${'a'.repeat(LINE_CHARS_MAX + rest)}\n\n*b*`, still))).toEqual([{ why: 'size', length: rest }])
+    expect(plainsOf(markdown(`${'a'.repeat(LINE_CHARS_MAX + rest)}\n\n*b*`, still))).toEqual([{ why: 'size', length: LINE_CHARS_MAX - INLINE_CHARS_MAX + rest }])
     expect(markdown(`# ${'a'.repeat(LINE_CHARS_MAX - 2 + rest)}\n*b*`, still)).toMatchObject([{ kind: 'heading' }, { kind: 'plain', why: 'size' }, { kind: 'paragraph' }])
     const code = markdown(`\`\`\`\n${'a'.repeat(LINE_CHARS_MAX + rest)}\nb\n\`\`\`\n`, still)
     expect(code).toEqual([{ kind: 'code', language: '', about: '', text: `${'a'.repeat(LINE_CHARS_MAX + rest)}\nb`, closed: true }])
@@ -230,16 +230,26 @@ describe('bounds', () => {
     expect(markdown('|a|b|\n|-|-|\n|1|2|3|\n', still)).toMatchObject([{ rows: [[[{ text: '1' }], [{ text: '2|3' }]]] }])
   })
 
-  it('reads in stretches, and what it has not read is there as plain text', () => {
+  it('reads in stretches of time', () => {
     let now = 0
     const reader = new Markdown(() => (now += 5))
     reader.append('*a*\n\n'.repeat(100))
     expect(reader.isBehind).toBe(true)
     expect(reader.blocks()[0]).toMatchObject({ kind: 'paragraph', inlines: [{ kind: 'emphasis' }] })
-    expect(reader.blocks().at(-1)).toMatchObject({ kind: 'plain', why: 'time' })
+    expect(reader.blocks().length).toBeLessThan(100)
     for (let stretch = 0; reader.isBehind && stretch < 100; stretch++) reader.read()
     expect(reader.blocks()).toHaveLength(100)
     expect(plainsOf(reader.blocks())).toEqual([])
+  })
+
+  it('makes so many elements at a stretch', () => {
+    const reader = new Markdown(still)
+    reader.append('- a\n'.repeat(NODES_MAX))
+    const stretches = []
+    for (; reader.isBehind; reader.read()) stretches.push(reader.blocks()[0])
+    expect(stretches.length).toBeGreaterThan(NODES_MAX / SLICE_NODES - 2)
+    const items = stretches.map((list) => (list?.kind === 'list' ? list.items.length : 0))
+    items.forEach((count, at) => expect(count - (items[at - 1] ?? 0)).toBeLessThanOrEqual(SLICE_NODES))
   })
 
   it('gives up on a text that took too long', () => {

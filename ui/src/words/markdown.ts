@@ -5,7 +5,7 @@
 // finished is the same object in each tree. Beyond each bound the rest is plain text and says why. It never throws, never makes
 // a string of HTML, and has no clock but the one it is given.
 
-import { Blocks } from './blocks'
+import { Blocks, NODES_MAX } from './blocks'
 import { cutAt, splitOpenAnsi } from './marks'
 import type { Block, PlainWhy } from './tree'
 
@@ -15,6 +15,8 @@ export const TEXT_CHARS_MAX = 1 << 20
 export const LINE_CHARS_MAX = 16_384
 /** Time for reading at a stretch, in ms: half of a frame. What is left is read at the next. */
 export const SLICE_MS = 8
+/** Elements that are made at a stretch, about: as many as a browser puts on the page without being felt. */
+export const SLICE_NODES = 1_000
 /** Time for one text, in ms, all of its stretches together. */
 export const TIME_MS_MAX = 2_000
 /** Lines between two looks at the clock. */
@@ -45,7 +47,7 @@ export class Markdown {
     this.#clock = clock
   }
 
-  /** True if there is text that `read` has had no time for. It is shown as plain until then. */
+  /** True if there is text that `read` has had no time for. It is not in the tree until then. */
   get isBehind(): boolean {
     return this.#at < this.#text.length && (this.#isEnded || this.#hasLine())
   }
@@ -71,8 +73,9 @@ export class Markdown {
   /** Reads on for a stretch. */
   read(): void {
     const began = this.#clock()
+    const nodesMax = this.#blocks.nodes + SLICE_NODES
     let lines = 0
-    while (this.#at < this.#text.length) {
+    while (this.#at < this.#text.length && this.#blocks.nodes < nodesMax) {
       if (++lines % LINES_A_LOOK === 0 && this.#clock() - began > SLICE_MS) break
       if (!this.#step()) break
     }
@@ -88,10 +91,9 @@ export class Markdown {
     const ahead = rest.endsWith('\r') ? rest.slice(0, -1) : rest
     // Looked at before and after: what the line that is read ahead does not change stays the same object.
     const before = this.#blocks.view()
-    if (ahead === '') return before
+    if (ahead === '' || this.isBehind) return before
     const saved = this.#blocks.save()
-    if (this.isBehind) this.#blocks.takePlain(ahead, 'time')
-    else if (this.#isMidLine) this.#blocks.takeMore(ahead)
+    if (this.#isMidLine) this.#blocks.takeMore(ahead)
     else this.#blocks.preview(ahead)
     const tree = this.#blocks.view()
     this.#blocks.restore(saved)
@@ -110,7 +112,7 @@ export class Markdown {
   /** Reads a line, or what is plain. False if the line is still growing. */
   #step(): boolean {
     if (this.#read >= TEXT_CHARS_MAX) this.#plain ??= 'size'
-    if (this.#blocks.isFull) this.#plain ??= 'nodes'
+    if (this.#blocks.nodes >= NODES_MAX) this.#plain ??= 'nodes'
     if (this.#plain && !this.#isMidLine) {
       this.#blocks.takePlain(this.#text.slice(this.#at), this.#plain)
       this.#at = this.#text.length

@@ -48,6 +48,11 @@ describe('marks', () => {
     expect(check('😀\u{e0101}\u{e0102}')).toBe('😀[U+E0101 U+E0102]')
   })
 
+  it('piles so many combining characters upon a letter; the rest is a mark', () => {
+    expect(check('é ẹ́̂ a\u0301')).toBe('é ẹ́̂ a\u0301')
+    expect(check(`a${'\u0301'.repeat(50_000)}b`)).toBe(`a${'\u0301'.repeat(8)}[U+0301×49992]b`)
+  })
+
   it('makes so many marks and no more; after that, hidden characters are replaced', () => {
     const out = pieces('a\u202e'.repeat(MARKS_MAX + 10))
     expect(out.filter((piece) => piece.kind === 'mark')).toHaveLength(MARKS_MAX)

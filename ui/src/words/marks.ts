@@ -6,7 +6,9 @@
 import type { Piece } from './tree'
 
 /** Marks in one text. Each becomes an element; after so many, hidden characters become U+FFFD in the text around them. */
-export const MARKS_MAX = 500
+export const MARKS_MAX = 200
+/** Combining characters upon one letter. No script needs as many; more of them are written across the lines above and below. */
+export const COMBINING_MAX = 8
 /** Kinds of hidden characters that the label of one mark lists. A run of them is one mark, however long. */
 export const MARK_KINDS_MAX = 6
 /** Characters of the message that a run of tag characters spells, as far as its mark quotes it. */
@@ -23,8 +25,11 @@ export interface MarksLeft {
 
 const ESCAPES = /[\x1b\x90\x98\x9b\x9d-\x9f]/g
 const ONLY_PLAIN = /^[\t\n\x20-\x7e]*$/
-/** Whatever has no width, turns the direction of what follows, or is a control character. Most of it is harmless nowhere. */
-const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\ufff9-\ufffb]/gu
+/** Whatever has no width, turns the direction of what follows, or is a control character; and combining ones, if they pile up. */
+const HIDDEN = new RegExp(
+  `(?![\\t\\n])[\\p{Cc}\\p{Cs}\\p{Default_Ignorable_Code_Point}\\u2028\\u2029\\ufff9-\\ufffb]|\\p{M}(?<=\\p{M}{${COMBINING_MAX + 1}})`,
+  'gu',
+)
 const HIDDEN_RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu')
 
 /** The text as a terminal would keep it: no colours, no links, no titles. A sequence without an end stays, with its ESC. */
@@ -320,6 +325,7 @@ function nameOf(code: number): readonly [label: string, name: string] {
   const control = C0[code]
   if (control) return [control, `control character ${control}`]
   if (within(code, 0x80, 0x9f)) return [number, `control character ${number}`]
+  if (/\p{M}/u.test(String.fromCodePoint(code))) return [number, `combining character ${number}`]
   if (within(code, 0xd800, 0xdfff)) return [number, `half of a surrogate pair, ${number}`]
   return [number, `hidden character ${number}`]
 }

@@ -50,6 +50,8 @@ function chunkEnd(text: string, from: number): number {
 /** A run of code of one colour, or of none. */
 export interface ColouredRun {
   readonly as: CodeRange['as'] | null
+  /** Where it ends. */
+  readonly to: number
   readonly pieces: readonly Piece[]
 }
 
@@ -59,12 +61,12 @@ export function coloured(text: string, ranges: readonly CodeRange[]): ColouredRu
   const marks = { left: MARKS_MAX }
   let at = 0
   const plain = (to: number) => {
-    if (to > at) out.push({ as: null, pieces: pieces(text.slice(at, to), marks) })
+    if (to > at) out.push({ as: null, to, pieces: pieces(text.slice(at, to), marks) })
   }
   for (const { from, to, as } of ranges) {
     if (from < at || to <= from || to > text.length) continue
     plain(from)
-    out.push({ as, pieces: pieces(text.slice(from, to), marks) })
+    out.push({ as, to, pieces: pieces(text.slice(from, to), marks) })
     at = to
   }
   plain(text.length)

@@ -13,8 +13,8 @@ import type { Align, Block, Cell, Inline, Item, PlainWhy } from './tree'
 
 /** Quotes and lists within each other. Wider than any screen; the tree is walked by recursion. */
 export const DEPTH_MAX = 12
-/** Elements of one text, about: a book's chapter. A page with many more of them is slow, whatever they are. */
-export const NODES_MAX = 8_000
+/** Elements and texts of one text, about: a book's chapter. A page with many more of them is slow, whatever they are. */
+export const NODES_MAX = 16_000
 /** Columns of a table. */
 export const COLUMNS_MAX = 64
 /** Characters of the word for a fence's language. */

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { ANSWER_MS_MAX, CODE_CHARS_MAX, Colours, KEPT_MAX, WAITING_MAX, type CodeWorker } from './code'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { ANSWER_MS_MAX, CODE_CHARS_MAX, Colours, KEPT_MAX, WAITING_MAX, WORKER_POLICY, colours as ofThisPage, type CodeWorker } from './code'
 import type { CodeAsked, CodeRange } from './code_classes'
 import { RANGES_MAX, codeRanges } from './code_ranges'
 import { coloured } from './plain'
@@ -107,6 +107,37 @@ describe('colours', () => {
     expect(asked()).toBe(KEPT_MAX + 1)
     await ask('0')
     expect(asked()).toBe(KEPT_MAX + 2)
+  })
+})
+
+describe('the worker of this page', () => {
+  afterEach(() => vi.unstubAllGlobals())
+
+  it('begins at an address that only its own policy makes, and the policy makes no other', async () => {
+    const policies: { name: string; make: (address: string) => string }[] = []
+    vi.stubGlobal('trustedTypes', {
+      createPolicy: (name: string, { createScriptURL }: { createScriptURL: (address: string) => string }) => {
+        policies.push({ name, make: createScriptURL })
+        return { createScriptURL: (address: string) => ({ trusted: createScriptURL(address) }) }
+      },
+    })
+    const begun: unknown[] = []
+    vi.stubGlobal(
+      'Worker',
+      class {
+        onmessage: CodeWorker['onmessage'] = null
+        constructor(address: unknown) {
+          begun.push(address)
+        }
+        postMessage() {
+          this.onmessage?.({ data: RANGES })
+        }
+      },
+    )
+    expect(await ofThisPage.of('fn a', 'rust')).toEqual(RANGES)
+    expect(begun).toEqual([{ trusted: expect.stringContaining('code.worker') }])
+    expect(policies.map(({ name }) => name)).toEqual([WORKER_POLICY])
+    expect(() => policies[0]?.make('https://evil.org/x.js')).toThrow(TypeError)
   })
 })
 

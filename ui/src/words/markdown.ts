@@ -15,8 +15,8 @@ export const TEXT_CHARS_MAX = 1 << 20
 export const LINE_CHARS_MAX = 16_384
 /** Time for reading at a stretch, in ms: half of a frame. What is left is read at the next. */
 export const SLICE_MS = 8
-/** Elements that are made at a stretch, about: as many as a browser puts on the page without being felt. */
-export const SLICE_NODES = 1_000
+/** Elements and texts that are made at a stretch, about: as many as a browser puts on the page without being felt. */
+export const SLICE_NODES = 1_500
 /** Time for one text, in ms, all of its stretches together. */
 export const TIME_MS_MAX = 2_000
 /** Lines between two looks at the clock. */

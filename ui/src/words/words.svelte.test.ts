@@ -40,7 +40,10 @@ const HOSTILE = [
   '| <b>a</b> |\n|---|\n| <script>x</script> |',
 ].join('\n\n')
 
-describe('words on a page', () => {
+/** Time for one story, on a machine that does much else: this document is slower than a browser's. */
+const STORY_MS_MAX = 60_000
+
+describe('words on a page', { timeout: STORY_MS_MAX }, () => {
   it('makes nothing that runs, loads or is styled by what was said', () => {
     show(Words, { text: HOSTILE })
     show(Plain, { text: HOSTILE })
@@ -160,6 +163,12 @@ describe('words on a page', () => {
     flushSync()
     expect(copied).toEqual(['rm -rf hidden'])
     expect(button?.textContent).toBe('Copied')
+  })
+
+  it('shows where a renamed file came from', () => {
+    show(Diff, { patch: 'diff --git a/old b/new\nrename from old\nrename to new\n', cut: true })
+    expect(all('h4').map((head) => head.textContent.replaceAll(/\s+/g, ' ').trim())).toEqual(['old → new renamed +0 −0'])
+    expect(document.body.textContent).toContain('too many of them')
   })
 
   it('shows a patch both ways, and more of it when asked', () => {

@@ -15,16 +15,16 @@ import { createHash } from 'node:crypto'
 
 const server = process.env.HOMING_URL ?? 'http://127.0.0.1:4747'
 
-export default defineConfig({
+export default defineConfig(({ command }) => ({
   plugins: [
     svelte({
-      compilerOptions: {
+      compilerOptions: command === 'build' ? {
         // Svelte's own class names hash the file's path; the name of the file and its words make the same bytes in any checkout.
         cssHash: ({ css }) => `h${createHash('sha256').update(css).digest('hex').slice(0, 7)}`,
-      },
+      } : {},
     }),
   ],
-  base: '/ui/@/',
+  base: command === 'build' ? '/ui/@/' : '/',
   experimental: {
     renderBuiltUrl: (filename, { hostType }) => (hostType === 'html' ? `/ui/@/${filename}` : { relative: true }),
   },
@@ -62,4 +62,4 @@ export default defineConfig({
   },
   resolve: process.env.VITEST ? { conditions: ['browser'] } : {},
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
-})
+}))

@@ -4,7 +4,7 @@ import { type Sending, moved, pendingOf, placed, waitingOf } from './queue'
 
 const item = (id: string, state: Queued['state']): Queued => ({ id, state, by: 'usr_a', accepted_at: '', delivery: 'queue', revision: 0, text: id })
 const sending = (key: string, message: string | null): Sending => ({
-  key, session: 'ses_a', parts: [], delivery: 'queue', under: null, at: '', state: message ? 'taken' : 'sending', message, problem: null,
+  key, to: { session: 'ses_a' }, session: 'ses_a', parts: [], delivery: 'queue', under: null, at: '', state: message ? 'taken' : 'sending', message, problem: null,
 })
 
 describe('the queue', () => {

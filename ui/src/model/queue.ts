@@ -1,5 +1,5 @@
 // What waits in a session: the server's list, with what this browser has said and nobody has confirmed yet.
-import type { Delivery, FactType, Part, Queued } from '../api/types'
+import type { Delivery, FactType, NewMessage, Part, Queued } from '../api/types'
 
 /** The facts after which the list of what waits is another one. */
 export const QUEUE_FACTS: ReadonlySet<FactType> = new Set<FactType>([
@@ -10,7 +10,9 @@ export const QUEUE_FACTS: ReadonlySet<FactType> = new Set<FactType>([
 /** Something said here, as long as it has no receipt. The key stays the same however often it is sent. */
 export interface Sending {
   key: string
-  session: string
+  to: NewMessage['to']
+  /** Its session; none as long as it is to be a new one. */
+  session: string | null
   parts: Part[]
   delivery: Delivery
   under: number | null

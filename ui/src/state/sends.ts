@@ -5,9 +5,7 @@ import { Refused, isPassing, isRefused, wordsOf } from '../api/problem'
 import type { NewMessage, Receipt } from '../api/types'
 import { type Sending, textOf } from '../model/queue'
 
-export interface Outgoing extends Sending {
-  to: NewMessage['to']
-}
+export type Outgoing = Sending
 
 export interface SendsWorld {
   say(message: NewMessage, key: string): Promise<Receipt>

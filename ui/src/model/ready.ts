@@ -1,0 +1,87 @@
+// Why a session cannot go on at once, in words, and which button helps.
+import type { Readiness, ReadyPart } from '../api/types'
+
+/** What a page can do about it. */
+export type Remedy =
+  | 'relink' | 'mend_agent' | 'sign_in' | 'read_failure' | 'choose_model' | 'release' | 'place' | 'answer' | 'keep_scope' | 'make_room'
+  | 'begin_anew' | 'wait'
+
+export interface Hindrance {
+  part: string
+  words: string
+  isBlocking: boolean
+  since: string | null
+  until: string | null
+  remedy: Remedy
+  label: string | null
+  session: string | null
+  /** What the server says can be done, where no button does it. */
+  hint: string | null
+}
+
+const LABELS: Record<Remedy, string | null> = {
+  relink: 'Choose a directory', mend_agent: 'Look at the agent', sign_in: 'Sign in to the agent', read_failure: 'Read why',
+  choose_model: 'Choose a model', release: 'Show what is held', place: 'Show what is held', answer: 'Show the question',
+  keep_scope: 'Give the change up', make_room: null, begin_anew: 'Begin a new session', wait: null,
+}
+
+const WORDS: Record<string, string> = {
+  'directory missing': 'The directory of this session is not there.',
+  'directory elsewhere': 'The directory of this session leads somewhere else by now.',
+  'directory crowded': 'Another session works in this directory.',
+  'agent missing': 'This server has no such agent.',
+  'agent broken': "The agent's program cannot be found or does not work.",
+  'agent signed_out': 'Nobody is signed in to the agent.',
+  'agent failing': 'The agent has failed several times with the same words.',
+  'agent unknown': 'The agent is being looked at.',
+  'commands unknown': 'The list of commands has not come yet.',
+  'commands timed_out': 'The list of commands did not come in time.',
+  'model missing': 'The agent does not have this model.',
+  'model unknown': 'The models of the agent have not been listed yet.',
+  'queue held_asked': 'Everything that waits is held.',
+  'queue held_after_failure': 'What waits is held, because the turn before it failed.',
+  'queue held_other_scope': 'What waits was written for another scope.',
+  'approvals asked': 'The agent asks something.',
+  changing: 'The scope is about to change.',
+  errand: 'Something is being done that no turn may run beside.',
+  crowded: 'As many turns run as may.',
+  ended: 'This session is over.',
+  full: 'There is no room.',
+  taken: 'Somebody else has it.',
+  not_allowed: 'It may not be used.',
+}
+
+const REMEDIES: Record<string, Remedy> = {
+  'directory missing': 'relink', 'directory elsewhere': 'relink', 'directory not_allowed': 'relink', 'agent signed_out': 'sign_in',
+  'agent failing': 'read_failure', 'model missing': 'choose_model', 'queue held_other_scope': 'place', 'queue held_asked': 'release',
+  'queue held_after_failure': 'release', 'approvals asked': 'answer',
+}
+const BY_WHY: Record<string, Remedy> = { changing: 'keep_scope', errand: 'wait', crowded: 'make_room', ended: 'begin_anew' }
+const BY_PART: Record<string, Remedy> = { agent: 'mend_agent', directory: 'relink', model: 'choose_model' }
+
+/** What stands in the way, what blocks first. Advisory parts that only wait say nothing. */
+export function hindrances(readiness: Readiness | null): Hindrance[] {
+  if (!readiness || readiness.state === 'ready') return []
+  return readiness.parts
+    .filter((part) => part.state === 'blocked' || (part.state === 'waiting' && !part.advisory))
+    .map(hindrance)
+    .sort((a, b) => Number(b.isBlocking) - Number(a.isBlocking))
+}
+
+function hindrance(part: ReadyPart): Hindrance {
+  const why = part.why ?? 'unknown'
+  const key = `${part.name} ${why}`
+  const remedy = REMEDIES[key] ?? BY_WHY[why] ?? (part.state === 'blocked' ? BY_PART[part.name] : undefined) ?? 'wait'
+  const label = part.session ? 'Go to that session' : LABELS[remedy]
+  return {
+    part: part.name,
+    words: WORDS[key] ?? WORDS[why] ?? `${part.name}: ${why.replaceAll('_', ' ')}`,
+    isBlocking: part.state === 'blocked' && !part.advisory,
+    since: part.since ?? null,
+    until: part.until ?? null,
+    remedy,
+    label,
+    session: part.session ?? null,
+    hint: label ? null : (part.remedy ?? null),
+  }
+}

@@ -45,7 +45,7 @@ function aTurn(log: Log, turn: number, pick: (below: number) => number): void {
   for (let step = 0, steps = 1 + pick(5); step < steps; step++) {
     words(log, turn, part++, pick(4) === 0 ? 'reasoning' : 'text', pick)
     const what = pick(6)
-    if (what <= 2) tool(log, turn, `call${step}`, pick)
+    if (what <= 2) tool(log, turn, `call${step % 2}`, pick)
     if (what === 3) log.add({ type: 'plan', turn, v: 1, steps: [{ text: `step ${step}`, progress: 'active' }] })
     if (what === 4) question(log, turn, `apr_${turn}_${step}`, pick)
     if (what === 5) log.add({ type: 'something_new', turn, v: 9, what: step })

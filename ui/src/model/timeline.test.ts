@@ -109,6 +109,16 @@ describe('a timeline', () => {
     expect(rowsOf(timeline)[1]!.number).toBe(2)
   })
 
+  it('has a row for each call, also where an agent calls all of them alike', () => {
+    const log = new Log()
+    const timeline = new Timeline()
+    for (const input of ['one', 'two']) {
+      timeline.append(log.add({ type: 'tool_call', turn: 1, v: 1, call: 'run', tool: 'shell', input }))
+      timeline.append(log.add({ type: 'tool_result', turn: 1, v: 1, call: 'run', output: input, failed: false }))
+    }
+    expect(rowsOf(timeline)).toMatchObject([{ input: 'one', output: { text: 'one' } }, { input: 'two', output: { text: 'two' } }])
+  })
+
   it('counts the questions that are open, until somebody answers or they lapse', () => {
     const log = new Log()
     const timeline = folded([

@@ -64,6 +64,11 @@ export class Timeline {
   #earlier: Slot[] | null = null
   #claimed = new Set<Slot>()
   #earlierRuns = new Map<string, Run>()
+  // The row of the last call of a name, and of what came without a beginning; those of earlier facts apart until they are joined.
+  #calls = new Map<string, string>()
+  #orphans = new Map<string, string>()
+  #earlierCalls = new Map<string, string>()
+  #earlierOrphans = new Map<string, string>()
 
   /** Takes the next fact. True if it was new; one with a gap before it is taken, too: who asks for facts sees to gaps. */
   append(fact: Fact): boolean {
@@ -87,6 +92,7 @@ export class Timeline {
     for (const fact of before) this.#fold(fact)
     this.first = before[0]!.number
     this.#joinRuns()
+    this.#joinCalls()
     const rest = this.#claimed.size ? this.slots.filter((slot) => !this.#claimed.has(slot)) : this.slots
     this.slots = this.#earlier.concat(rest)
     this.#earlier = null
@@ -348,23 +354,44 @@ export class Timeline {
     }
   }
 
+  /** A call is its own row, also where an agent calls two of them by one name. What belongs to a call that is not here is a row, too. */
   #tool(fact: FactOf<'tool_call'> | FactOf<'tool_progress'> | FactOf<'tool_result'>): void {
-    const key = `t:${fact.turn}:${fact.call}`
+    const id = `${fact.turn}:${fact.call}`
     this.#works(fact)
-    this.#put(key, fact, (old): ToolRow => {
-      const row: ToolRow =
-        old?.kind === 'tool'
-          ? old
-          : { kind: 'tool', key, number: null, turn: fact.turn, at: fact.at, call: fact.call, tool: '', input: '', output: NO_RUN, hasResult: false, isWhole: false, state: 'running', ended: null }
-      const placed = { ...row, ...at(fact, fact.turn) }
-      if (fact.type === 'tool_call') return { ...placed, tool: fact.tool, input: fact.input, state: this.#toolState(row, fact.turn) }
-      if (fact.type === 'tool_progress') {
-        return row.isWhole ? placed : { ...placed, output: this.#run(key, row.output, fact.offset, fact.output) }
-      }
+    const calls = this.#earlier ? this.#earlierCalls : this.#calls
+    if (fact.type === 'tool_call' || !calls.has(id)) {
+      const key = `t:${fact.number}`
+      calls.set(id, key)
+      if (fact.type !== 'tool_call') (this.#earlier ? this.#earlierOrphans : this.#orphans).set(id, key)
+    }
+    this.#put(calls.get(id)!, fact, (old): DistributiveOmit<ToolRow, 'key'> => {
+      const row = old?.kind === 'tool' ? old : toolRow(fact)
+      const placed = { ...row, ...at(fact, fact.turn), state: this.#toolState(row, fact.turn) }
+      if (fact.type === 'tool_call') return { ...placed, tool: fact.tool, input: fact.input }
+      if (fact.type === 'tool_progress') return row.isWhole ? placed : { ...placed, output: extend(row.output, fact.offset, fact.output) }
       // A result without words does not take away what was printed before.
       const output = fact.output ? extend(NO_RUN, 0, fact.output) : row.output
       return { ...placed, output, hasResult: true, isWhole: fact.output !== '', state: fact.failed ? 'failed' : 'done', ended: fact.at }
     })
+  }
+
+  /** What later facts told of a call whose beginning was not here belongs to the last call of that name in the earlier ones. */
+  #joinCalls(): void {
+    for (const [id, key] of this.#earlierCalls) {
+      const [to, from] = [this.#byKey.get(key), this.#byKey.get(this.#orphans.get(id) ?? '')]
+      if (to?.row.kind === 'tool' && from?.row.kind === 'tool' && !to.row.hasResult) {
+        const { output, hasResult, isWhole, ended, turn } = from.row
+        const whole = isWhole ? output : join(to.row.output, output)
+        to.row = { ...to.row, output: whole, hasResult, isWhole, ended, state: this.#toolState(from.row, turn ?? 0) }
+        this.#claimed.add(from)
+        this.#byKey.delete(from.key)
+        this.#orphans.delete(id)
+        if (this.#calls.get(id) === from.key) this.#calls.set(id, key)
+      } else if (!this.#calls.has(id)) this.#calls.set(id, key)
+    }
+    for (const [id, key] of this.#earlierOrphans) this.#orphans.set(id, key)
+    this.#earlierOrphans.clear()
+    this.#earlierCalls.clear()
   }
 
   #toolState(row: ToolRow, turn: number): ToolRow['state'] {
@@ -559,11 +586,16 @@ export class Timeline {
     for (const [key, run] of this.#earlierRuns) {
       const slot = this.#byKey.get(key)
       if (slot?.row.kind === 'words') slot.row = { ...slot.row, said: join(run, slot.row.said) }
-      else if (slot?.row.kind === 'tool' && !slot.row.isWhole) slot.row = { ...slot.row, output: join(run, slot.row.output) }
       else if (slot?.row.kind === 'script') slot.row = { ...slot.row, output: join(run, slot.row.output) }
     }
     this.#earlierRuns.clear()
   }
+}
+
+function toolRow(fact: { turn: number; call: string; at: string }): ToolRow {
+  const { turn, call, at: when } = fact
+  const nothing = { input: '', tool: '', output: NO_RUN, hasResult: false, isWhole: false, ended: null }
+  return { kind: 'tool', key: '', number: null, turn, at: when, call, state: 'running', ...nothing }
 }
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never

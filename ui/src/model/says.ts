@@ -43,3 +43,6 @@ export function count(number: number): string {
 export const money = (micros: number): string => `$${(micros / 1_000_000).toFixed(micros < 100_000 ? 4 : 2)}`
 
 export const many = (number: number, one: string, more = `${one}s`): string => `${number.toLocaleString()} ${number === 1 ? one : more}`
+
+/** Words on one line: where they only stand for themselves, a line's end is a space. */
+export const onOneLine = (text: string): string => text.slice(0, 2_000).replace(/\s+/g, ' ').trim()

@@ -11,6 +11,7 @@ import { eachFrame } from './frame'
 import { live } from './live.svelte'
 import { outgoing } from './outgoing.svelte'
 import { person } from './person.svelte'
+import { sessionList } from './session_list.svelte'
 import type { Told } from './stream'
 
 /** How much of the log is asked for at first: enough for a tall screen of short rows, little enough to be there at once. */
@@ -160,10 +161,13 @@ export class SessionState {
       this.#seenTimer = null
       const seen = this.timeline.last
       this.#seen = seen
-      calls.markSession(this.id, { seen }).catch((error: unknown) => {
-        if (isRefused(error, 'no_such_path', 'method_not_allowed')) this.#hasMarks = false
-        else this.#seen = 0
-      })
+      calls
+        .markSession(this.id, { seen })
+        .then(() => sessionList.change(this.id, { seen }))
+        .catch((error: unknown) => {
+          if (isRefused(error, 'no_such_path', 'method_not_allowed')) this.#hasMarks = false
+          else this.#seen = 0
+        })
     }, SEEN_MS)
   }
 

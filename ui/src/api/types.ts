@@ -60,6 +60,8 @@ export interface MessageWords {
   by?: Who | string | null
   at?: string | null
   attachments?: Attached[]
+  /** There are more of them than are here. */
+  cut?: boolean
   /** The door by which it came, where the server says so. */
   door?: string | null
   /** Why they are not here, if they could not be had. */

@@ -8,6 +8,8 @@ export interface Reading {
   /** Folds or unfolds; `button` stays where it is. */
   toggle(key: string, button: Element): void
   words(message: string): MessageWords | undefined
+  /** Asks for all words of a message of which only the beginning is here. */
+  wantWhole(message: string): void
   nameOf(person: string | null | undefined): string | null
   isMine(by: MessageWords['by']): boolean
   /** What the person may do here. */

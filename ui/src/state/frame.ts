@@ -12,3 +12,22 @@ export function eachFrame(then: () => void): () => void {
     else requestAnimationFrame(run)
   }
 }
+
+/** Things done at once, and then at most so often: for what costs more than a frame has. */
+export function atMost(everyMs: number, then: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let isAsked = false
+  const run = () => {
+    timer = setTimeout(() => {
+      timer = null
+      if (!isAsked) return
+      isAsked = false
+      run()
+    }, everyMs)
+    then()
+  }
+  return () => {
+    if (timer) isAsked = true
+    else run()
+  }
+}

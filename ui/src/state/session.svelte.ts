@@ -58,10 +58,17 @@ export class SessionState {
   #seen = 0
   #hasMarks = true
   #openUsers = 0
+  #first: Promise<FactsPage> | null = null
 
   constructor(id: string, row: Session | null) {
     this.id = id
     this.row = row
+  }
+
+  /** Asks for the end of the log already, before it is known who is there: most often somebody is. */
+  prefetch(): void {
+    this.#first ??= calls.factsBefore(this.id, null, FIRST_FACTS)
+    this.#first.catch(() => {})
   }
 
   get hasAll(): boolean {
@@ -123,12 +130,16 @@ export class SessionState {
   /** The words of a message; asked for if they are not here. */
   wordsFor(message: string): MessageWords | undefined {
     const known = this.messages.get(message)
-    if (!known && !this.#asking.has(message)) {
-      this.#asking.add(message)
-      this.#wanted.push(message)
-      this.#askWords()
-    }
+    if (!known) this.wantWhole(message)
     return known
+  }
+
+  /** Asks for all words of a message: pages of facts have the beginning of long ones. */
+  wantWhole(message: string): void {
+    if (this.#asking.has(message)) return
+    this.#asking.add(message)
+    this.#wanted.push(message)
+    this.#askWords()
   }
 
   refreshQueue(): void {
@@ -176,7 +187,9 @@ export class SessionState {
     const row = calls.session(this.id).then((told) => (this.row = told))
     const queue = calls.queue(this.id).then((told) => this.takeQueue(told.items))
     try {
-      const page = await calls.factsBefore(this.id, null, FIRST_FACTS)
+      this.prefetch()
+      const page = await this.#first!
+      this.#first = null
       this.#words(page)
       for (const fact of page.items) this.timeline.append(fact)
       this.state = 'ready'
@@ -186,6 +199,7 @@ export class SessionState {
       await Promise.all([row, queue, this.refreshReadiness()])
       this.progress = this.row?.progress ?? null
     } catch (error) {
+      this.#first = null
       row.catch(() => {})
       queue.catch(() => {})
       this.problem = error
@@ -277,7 +291,9 @@ export class SessionState {
   }
 
   #words(page: FactsPage): void {
-    for (const [id, words] of Object.entries(page.messages ?? {})) this.messages.set(id, words)
+    for (const [id, words] of Object.entries(page.messages ?? {})) {
+      if (!words.cut || !this.messages.has(id)) this.messages.set(id, words)
+    }
   }
 
   #askWords(): void {

@@ -1,14 +1,16 @@
-// The rows of all sessions that one may see, kept up by the stream. Pages read `rows` and are told by `version`, once a frame.
+// The rows of all sessions that one may see, kept up by the stream. Pages read `rows` and are told by `version`.
 import * as calls from '../api/calls'
 import type { Session } from '../api/types'
 import { countNeeds } from '../model/sessions'
-import { eachFrame } from './frame'
+import { atMost } from './frame'
 import { live } from './live.svelte'
 
 /** The most rows a browser holds: what is older is found by asking the server. */
 const ROWS_MAX = 10_000
 const FIRST_PAGE = 60
 const PAGE = 500
+/** Ten thousand rows are put in order anew with every look; nobody reads faster than that. */
+const LOOK_MS = 150
 
 class SessionList {
   readonly rows = new Map<string, Session>()
@@ -21,7 +23,7 @@ class SessionList {
     void this.version
     return countNeeds(this.rows.values())
   })
-  #changed = eachFrame(() => (this.version += 1))
+  #changed = atMost(LOOK_MS, () => (this.version += 1))
   #hasBegun = false
   #load = 0
   /** The rows that the stream has told of since the list was asked for. */

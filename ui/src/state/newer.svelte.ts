@@ -1,5 +1,8 @@
 // Whether the server has another build of this page by now: looked up after every new connection, because a server that was
-// replaced has cut the old one.
+// replaced has cut the old one. It is said; and the page is loaded anew once nothing is being written and nobody looks, or at once
+// if somebody says so.
+import { outgoing } from './outgoing.svelte'
+
 const BUILD = /\/ui\/([^/"']+)\/app\.js/
 
 class Build {
@@ -10,8 +13,22 @@ class Build {
     if (!this.#mine || this.isNewer) return
     const page = await fetch('/', { cache: 'no-store' }).then((answer) => (answer.ok ? answer.text() : ''), () => '')
     const theirs = BUILD.exec(page)?.[1]
-    this.isNewer = theirs !== undefined && theirs !== this.#mine
+    if (theirs === undefined || theirs === this.#mine) return
+    this.isNewer = true
+    document.addEventListener('visibilitychange', () => this.#reloadUnseen())
+    this.#reloadUnseen()
   }
+
+  #reloadUnseen(): void {
+    if (document.hidden && !isWriting()) location.reload()
+  }
+}
+
+/** True if a reload would take something away: words in a field that no draft has, things that go along, what is on its way. */
+function isWriting(): boolean {
+  if (outgoing.all.some((one) => one.state !== 'taken')) return true
+  const fields = [...document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>('input:not([type=search], [type=checkbox], [type=radio], [type=file]), textarea')]
+  return fields.some((field) => field.value !== '') || document.querySelector('[data-attached]') !== null
 }
 
 export const build = new Build()

@@ -6,6 +6,8 @@ export interface Route {
   /** The first piece of its address. */
   page: string
   title: string
+  /** True if it stands in the bar above, where there is room for few. */
+  inBar?: boolean
   /** True if the menu and the palette lead there, for whom it is of use. */
   offered: (me: Me) => boolean
   load: () => Promise<{ default: Component }>

@@ -13,6 +13,24 @@ export interface Route {
   load: () => Promise<{ default: Component }>
 }
 
-export const routes: Route[] = []
+const everybody = () => true
+const admins = (me: Me) => (me.role === 'admin' || me.role === 'owner') && me.rights.includes('admin')
+const beginners = (me: Me) => me.role !== 'viewer' && me.rights.includes('prompt')
+
+export const routes: Route[] = [
+  { page: 'new', title: 'New session', offered: beginners, load: () => import('./new/New.svelte') },
+  { page: 'approvals', title: 'Approvals', inBar: true, offered: everybody, load: () => import('./approvals/Approvals.svelte') },
+  { page: 'worktrees', title: 'Worktrees', inBar: true, offered: everybody, load: () => import('./worktrees/Worktrees.svelte') },
+  { page: 'agents', title: 'Agents', inBar: true, offered: everybody, load: () => import('./agents/Agents.svelte') },
+  { page: 'usage', title: 'Usage', inBar: true, offered: everybody, load: () => import('./usage/Usage.svelte') },
+  { page: 'people', title: 'People', inBar: true, offered: everybody, load: () => import('./people/People.svelte') },
+  { page: 'groups', title: 'Groups', offered: everybody, load: () => import('./people/Groups.svelte') },
+  { page: 'roots', title: 'Directories', offered: admins, load: () => import('./people/Roots.svelte') },
+  { page: 'offers', title: 'Offers', offered: everybody, load: () => import('./offers/Offers.svelte') },
+  { page: 'audit', title: 'Audit', inBar: true, offered: admins, load: () => import('./audit/Audit.svelte') },
+  { page: 'tokens', title: 'Tokens and browsers', offered: everybody, load: () => import('./tokens/Tokens.svelte') },
+  { page: 'route', title: 'Where a message goes', offered: everybody, load: () => import('./route/Explain.svelte') },
+  { page: 'settings', title: 'Settings', inBar: true, offered: everybody, load: () => import('./settings/Settings.svelte') },
+]
 
 export const routeOf = (page: string): Route | undefined => routes.find((route) => route.page === page)

@@ -4,6 +4,7 @@ use crate::columns::{Columns, Id, grantee, int};
 use crate::error::SqliteError;
 use crate::offers;
 use crate::people::{self, key_of};
+use crate::row_changes;
 use crate::rules;
 use crate::tokens;
 use crate::tx::{Oid, Pid, SqliteTx, StoredSession, oid};
@@ -179,6 +180,10 @@ impl PeopleTx for SqliteTx {
         ids(self.db(), UNFINISHED_OF, params![who.pid])
     }
 
+    fn sessions_given(&mut self, org: OrgId, to: Grantee) -> Read<Vec<SessionId>> {
+        row_changes::sessions_given(self.db(), org, to)
+    }
+
     fn grow_standing(&mut self, org: OrgId, person: PersonId) -> Read<()> {
         let row = params![person.stored(), org.stored()];
         self.run("UPDATE persons SET standing = standing + 1 WHERE person = ?1 AND org = ?2", row)?;
@@ -318,6 +323,10 @@ impl PeopleTx for SqliteTx {
                 run(self, rules::CLEAR_RULES, params![oid(self.db(), org)?, int(at.0)])
             }
         }
+    }
+
+    fn change_row(&mut self, person: PersonId, session: SessionId) -> Read<()> {
+        row_changes::put(self, person, session)
     }
 
     fn remember_change(&mut self, by: &Principal, key: &Key, now: Moment) -> Read<()> {

@@ -20,11 +20,13 @@ mod names;
 mod offers;
 mod open;
 mod outbox;
+mod past;
 mod people;
 mod projection;
 #[cfg(test)]
 mod query_plan_tests;
 mod reader;
+mod row_changes;
 mod rules;
 mod sight;
 mod sqlite;

@@ -157,6 +157,24 @@ pub(crate) fn facts(
     up_to(query.query(params![sid, int(after.0), rows(limit)])?, bytes)
 }
 
+pub(crate) fn facts_before_sql() -> String {
+    format!("SELECT {FACT} WHERE f.sid = ?1 AND f.number < ?2 ORDER BY f.number DESC LIMIT ?3")
+}
+
+pub(crate) fn facts_before(
+    db: &Connection,
+    session: SessionId,
+    before: Number,
+    limit: usize,
+    bytes: usize,
+) -> Result<Vec<StoredFact>, SqliteError> {
+    let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
+    let mut query = db.prepare_cached(&facts_before_sql())?;
+    let mut page = up_to(query.query(params![sid, int(before.0), rows(limit)])?, bytes)?;
+    page.reverse();
+    Ok(page)
+}
+
 /// The story of one turn, of these kinds.
 #[derive(Clone)]
 pub(crate) struct TurnStory {

@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 14] = [
+const STEPS: [Migration; 15] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -33,6 +33,7 @@ const STEPS: [Migration; 14] = [
     Migration { sql: include_str!("../migrations/0012_words_bytes.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0013_titles.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0014_attachments.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0015_row_changes.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

@@ -3,12 +3,14 @@
 use crate::audit::{self, chain_sql, keys_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
 use crate::files::plan_once;
-use crate::log::{ATTACHMENT, ATTACHMENTS, INBOX, RULE_FACTS, facts_sql};
+use crate::log::{ATTACHMENT, ATTACHMENTS, INBOX, RULE_FACTS, facts_before_sql, facts_sql};
 use crate::migrations::migrate;
 use crate::names;
 use crate::offers;
+use crate::past;
 use crate::people::{self, somebody_sql};
 use crate::projection::FIRST_SEAT;
+use crate::row_changes;
 use crate::rules;
 use crate::sight;
 use crate::timer::{AWAKE, WAITING};
@@ -36,6 +38,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (owned_sql("s.archived = 1"), "sessions_archived"),
         (names::TITLED_OWNED.into(), "sessions_titled"),
         (facts_sql(), "facts_number"),
+        (facts_before_sql(), "facts_number"),
+        (past::turns_sql(), "messages_turn"),
+        (past::message_shown_sql(), "sqlite_autoindex_messages_1"),
         (RULE_FACTS.into(), "facts_rule"),
         (queue_sql(), "messages_queue"),
         (queue_shown_sql(), "messages_queue"),
@@ -134,6 +139,8 @@ fn statements() -> Vec<(String, &'static str)> {
         (chain_sql(audit::ABOUT), "PRIMARY KEY"),
         (view::approvals_bound_sql(), "approvals_open"),
         (view::HEAD_BOUND.into(), "sqlite_autoindex_sessions_1"),
+        (row_changes::OF_PERSON.into(), "row_changes_place"),
+        (row_changes::GIVEN_TO.into(), "PRIMARY KEY"),
     ]
 }
 

@@ -91,7 +91,7 @@ fn given(db: &Connection, by: &Seer, sid: Sid) -> Result<Vec<(Grantee, Grant)>, 
     Ok(given)
 }
 
-fn sees(db: &Connection, by: &Seer, thing: Thing) -> Result<bool, SqliteError> {
+pub(crate) fn sees(db: &Connection, by: &Seer, thing: Thing) -> Result<bool, SqliteError> {
     Ok(whereabouts(db, by, thing)?.is_some_and(|found| found.is_seen))
 }
 

@@ -6,8 +6,8 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
-    append, audit, log, names, offers, outbox, people, rules, sight, timer, tokens, tx::SqliteTx, view,
-    way_in,
+    append, audit, log, names, offers, outbox, past, people, row_changes, rules, sight, timer, tokens,
+    tx::SqliteTx, view, way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -239,6 +239,32 @@ impl Views for SqliteStore {
     fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>> {
         self.ask_here(move |db| view::scope(db, session, epoch))
     }
+    fn facts_before(
+        &self,
+        session: SessionId,
+        before: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<StoredFact>> {
+        self.ask_reader(move |db| log::facts_before(db, session, before, limit, bytes))
+    }
+    fn turns(
+        &self,
+        session: SessionId,
+        before: Option<Turn>,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<TurnRow>> {
+        self.ask_reader(move |db| past::turns(db, session, before, limit, bytes))
+    }
+    fn messages_shown(
+        &self,
+        session: SessionId,
+        messages: Vec<MessageId>,
+        bytes: usize,
+    ) -> Reply<'_, Vec<QueuedRow>> {
+        self.ask_reader(move |db| past::messages_shown(db, session, &messages, bytes))
+    }
     fn queue_shown(&self, session: SessionId, bytes: usize) -> Reply<'_, Vec<QueuedRow>> {
         self.ask_reader(move |db| view::queue_shown(db, session, bytes))
     }
@@ -262,6 +288,12 @@ impl Views for SqliteStore {
     }
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
         self.ask_reader(move |db| view::heads(db, &by, after, limit))
+    }
+    fn row_changes(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<RowChange>> {
+        self.ask_reader(move |db| row_changes::after(db, &by, after, limit))
+    }
+    fn last_place(&self) -> Reply<'_, u64> {
+        self.ask_reader(row_changes::last_place)
     }
 }
 

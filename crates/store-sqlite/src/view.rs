@@ -270,11 +270,12 @@ fn read_sessions(
 }
 
 /// The columns of a receipt, in the order in which `receipt_row` reads them.
-const RECEIPT_COLUMNS: &str =
+pub(crate) const RECEIPT_COLUMNS: &str =
     "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
     m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at,
     m.delivery, m.epoch, m.unattended";
-const MESSAGES: &str = "messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
+pub(crate) const MESSAGES: &str =
+    "messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
 
 fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, SqliteError> {
     let row = Columns(row);
@@ -361,6 +362,17 @@ pub(crate) fn queue_shown_sql() -> String {
     )
 }
 
+/// A receipt with the handle of its sender and its words, without what goes along.
+pub(crate) fn message_shown_row(row: &Row<'_>) -> Result<QueuedRow, SqliteError> {
+    let columns = Columns(row);
+    Ok(QueuedRow {
+        receipt: receipt_row(row)?,
+        sender: columns.text_maybe(19)?.map(str::to_owned),
+        words: columns.bytes_maybe(20)?.map(Bytes::copy_from_slice),
+        attachments: Vec::new(),
+    })
+}
+
 /// The words about the attachments of the messages that are not final.
 pub(crate) const QUEUE_ATTACHMENTS: &str =
     "SELECT m.id, a.number, a.about FROM messages m CROSS JOIN attachments a ON a.words = m.body
@@ -378,16 +390,8 @@ pub(crate) fn queue_shown(
     session: SessionId,
     bytes: usize,
 ) -> Result<Vec<QueuedRow>, SqliteError> {
-    let read = |row: &Row<'_>| {
-        let columns = Columns(row);
-        Ok(QueuedRow {
-            receipt: receipt_row(row)?,
-            sender: columns.text_maybe(19)?.map(str::to_owned),
-            words: columns.bytes_maybe(20)?.map(Bytes::copy_from_slice),
-            attachments: Vec::new(),
-        })
-    };
-    let mut queue = read_all(db, &queue_shown_sql(), params![session.stored(), rows(bytes)], read)?;
+    let mut queue =
+        read_all(db, &queue_shown_sql(), params![session.stored(), rows(bytes)], message_shown_row)?;
     let read = |row: &Row<'_>| {
         let columns = Columns(row);
         Ok(((columns.id::<MessageId>(0)?, columns.small(1)?), Bytes::copy_from_slice(columns.bytes(2)?)))

@@ -390,10 +390,10 @@ impl SqliteTx {
             Write::Inbox { session, at, item } => put_into_inbox(self, session, at, &item).map(drop),
             Write::Past { session, org, by, past, at } => self.put_past(session, org, by, *past, at),
             Write::Title { session, title, archived } => {
-                let sid = self.sid(session)?;
+                let (sid, place) = (self.sid(session)?, self.next_place());
                 self.run(
-                    "UPDATE sessions SET archived = coalesce(?2, archived) WHERE sid = ?1",
-                    params![sid, archived],
+                    "UPDATE sessions SET archived = coalesce(?2, archived), place = ?3 WHERE sid = ?1",
+                    params![sid, archived, place],
                 )?;
                 let Some(title) = title else { return Ok(()) };
                 let title = Some(title).filter(|title| !title.is_empty());

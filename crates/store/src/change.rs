@@ -4,6 +4,7 @@
 //! Which rows, in which order they are asked about, and what follows from them is here and in `kernel::people`.
 
 use crate::people::{LoginRow, NewChange, SignedIn};
+use crate::row_changes::rows_changed;
 use crate::{AuditEntry, AuditSubject, Key, Trail, WriteOutcome};
 use kernel::people::{
     self, ChangeRows, CredentialState, HeirRoom, HostState, LinkState, NewOrg, NewToken, OfferRow,
@@ -85,6 +86,8 @@ pub trait PeopleTx {
     fn sessions_of(&mut self, org: OrgId, owner: PersonId) -> Result<Vec<SessionId>, Self::Error>;
     /// The sessions in which they have something unfinished.
     fn unfinished_of(&mut self, org: OrgId, person: PersonId) -> Result<Vec<SessionId>, Self::Error>;
+    /// The sessions on which this one was given something.
+    fn sessions_given(&mut self, org: OrgId, to: Grantee) -> Result<Vec<SessionId>, Self::Error>;
     fn grow_standing(&mut self, org: OrgId, person: PersonId) -> Result<(), Self::Error>;
     /// Puts a recheck of this person into a session's inbox.
     fn recheck(&mut self, session: SessionId, person: PersonId, at: Moment) -> Result<(), Self::Error>;
@@ -92,6 +95,8 @@ pub trait PeopleTx {
     // What is written.
 
     fn write_people(&mut self, write: PeopleWrite) -> Result<(), Self::Error>;
+    /// Writes down that the row of this session is another one for this person from now on.
+    fn change_row(&mut self, person: PersonId, session: SessionId) -> Result<(), Self::Error>;
     /// Remembers that a change was made under a key.
     fn remember_change(&mut self, by: &Principal, key: &Key, now: Moment) -> Result<(), Self::Error>;
     /// Writes down that somebody did something.
@@ -302,7 +307,10 @@ fn apply<X: PeopleTx>(tx: &mut X, org: OrgId, plan: PeoplePlan, at: Moment) -> R
     if let Some(touched) = plan.touched() {
         touch(tx, org, touched, at)?;
     }
-    write_all(tx, plan.into_writes())
+    // Whoever loses something is looked up while they still have it.
+    let changed = rows_changed(tx, org, plan.writes())?;
+    write_all(tx, plan.into_writes())?;
+    changed.into_iter().try_for_each(|(person, session)| tx.change_row(person, session))
 }
 
 fn write_all<X: PeopleTx>(tx: &mut X, writes: Vec<PeopleWrite>) -> Result<(), X::Error> {

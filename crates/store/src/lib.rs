@@ -22,6 +22,7 @@ mod ports;
 pub mod project;
 mod rebuild;
 pub mod record;
+mod row_changes;
 mod rows;
 mod search;
 mod way_in;

@@ -145,6 +145,15 @@ ports! {
         /// A page of a session's facts after a number: at most `limit`, and at most about `bytes` but at least one.
         Read fn facts(session: SessionId, after: Number, limit: usize, bytes: usize) -> Vec<StoredFact>;
 
+        /// The same before a number: the newest of them, in ascending order, too.
+        Read fn facts_before(session: SessionId, before: Number, limit: usize, bytes: usize) -> Vec<StoredFact>;
+
+        /// A page of a session's turns, the newest first, before this one; words of more than `bytes` are left out.
+        Read fn turns(session: SessionId, before: Option<Turn>, limit: usize, bytes: usize) -> Vec<TurnRow>;
+
+        /// What these messages of a session say. Words of more than `bytes` are left out, and so is what is another session's.
+        Read fn messages_shown(session: SessionId, messages: Vec<MessageId>, bytes: usize) -> Vec<QueuedRow>;
+
         /// The story facts of one turn of some kinds (its words, say) at one moment: of each kind in order, at most about `bytes` but at
         /// least one.
         Read fn story(session: SessionId, turn: Turn, kinds: Vec<&'static str>, bytes: usize) -> Vec<Vec<StoredFact>>;
@@ -193,6 +202,13 @@ ports! {
 
         /// A page of the sessions that this person may see and that have changed, in the order of their last changes.
         Read fn heads(by: Seer, after: u64, limit: usize) -> Vec<Head>;
+
+        /// The same with the sessions whose row is another one for this person although nothing was appended: because of a
+        /// grant, a group, or another owner. One that they could see then and may not now is among them.
+        Read fn row_changes(by: Seer, after: u64, limit: usize) -> Vec<RowChange>;
+
+        /// The place of the last change of all.
+        Read fn last_place() -> u64;
     }
 
     /// Coming in: credentials, passwords, links and names elsewhere.

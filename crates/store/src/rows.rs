@@ -33,7 +33,7 @@ impl ReceiptState {
     }
 }
 
-/// A message that is not final, with what a list of such messages shows.
+/// A message with what a list of messages shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedRow {
     pub receipt: ReceiptRow,
@@ -43,6 +43,15 @@ pub struct QueuedRow {
     pub words: Option<Bytes>,
     /// The words about each of its attachments, in their order.
     pub attachments: Vec<Bytes>,
+}
+
+/// A turn, with the message that it began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRow {
+    /// Its numbers are those of the turn's first and last fact. What goes along with the message is not in it.
+    pub message: QueuedRow,
+    /// When the turn began.
+    pub began_at: Moment,
 }
 
 /// The receipt of a message, as it is now.
@@ -231,6 +240,31 @@ pub struct Head {
     pub place: u64,
     pub session: SessionId,
     pub number: Number,
+}
+
+/// A session whose row in lists is another one than before, and where that change stands among all changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowChange {
+    pub place: u64,
+    pub session: SessionId,
+    pub row: ChangedRow,
+}
+
+/// The row that a change has left, for whoever asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangedRow {
+    /// Its session has this as its newest number.
+    At(Number),
+    /// They may see it, and no fact says what is new about it.
+    Other,
+    /// There is none any more: they could see the session, and may not now.
+    Gone,
+}
+
+impl From<Head> for RowChange {
+    fn from(Head { place, session, number }: Head) -> Self {
+        Self { place, session, row: ChangedRow::At(number) }
+    }
 }
 
 /// For whom a list is made: the same as what `kernel::grant_of` looks at.

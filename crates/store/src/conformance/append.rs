@@ -142,6 +142,27 @@ pub async fn a_log_has_no_gaps_and_is_paged_by_number<F: Fixture>() {
     assert_eq!(page(2, 100, 1).await, all[2..3], "at least one, or its reader would stand still for ever");
 }
 
+pub async fn a_log_is_paged_backwards_too<F: Fixture>() {
+    let on = peopled::<F>().await;
+    open(on.store(), 1).await;
+    for n in 0..50_u8 {
+        written(on.store(), told(append_to(on.store(), ses(1)).await, 1, "tool", &[n; 100])).await;
+    }
+    let all = log(on.store(), ses(1)).await;
+    let page = async |before, limit, bytes| {
+        on.store().facts_before(ses(1), Number(before), limit, bytes).await.unwrap()
+    };
+    assert_eq!(page(u64::from(u32::MAX), 10, usize::MAX).await, all[42..], "the last ones, in their order");
+    assert_eq!(page(43, 10, usize::MAX).await, all[32..42]);
+    assert_eq!(page(5, 10, usize::MAX).await, all[..4]);
+    assert_eq!((page(1, 10, usize::MAX).await, page(0, 10, usize::MAX).await), (vec![], vec![]));
+    let some = page(53, 100, 1_000).await;
+    assert!((5..=25).contains(&some.len()), "about a thousand bytes, not {} facts", some.len());
+    assert_eq!(some, all[52 - some.len()..]);
+    assert_eq!(page(53, 100, 1).await, all[51..], "at least one, or its reader would stand still for ever");
+    assert_eq!(on.store().facts_before(ses(9), Number(5), 10, usize::MAX).await.unwrap(), []);
+}
+
 pub async fn a_turns_story_is_read_without_the_others<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;

@@ -22,6 +22,7 @@ mod people;
 mod reading;
 mod rechecks;
 mod requests;
+mod row_changes;
 mod rules;
 mod scope;
 mod story;
@@ -46,6 +47,7 @@ pub use people::*;
 pub use reading::*;
 pub use rechecks::*;
 pub use requests::*;
+pub use row_changes::*;
 pub use rules::*;
 pub use scope::*;
 pub use time::*;
@@ -181,6 +183,7 @@ macro_rules! conformance {
             an_append_without_facts_only_empties_the_inbox,
             facts_come_back_as_they_were_written,
             a_log_has_no_gaps_and_is_paged_by_number,
+            a_log_is_paged_backwards_too,
             a_turns_story_is_read_without_the_others,
             a_keeper_loads_rule_facts_only,
             a_checkpoint_is_used_and_can_be_lost,
@@ -244,6 +247,11 @@ macro_rules! conformance {
             the_queue_has_the_order_in_which_messages_will_run,
             a_queue_is_shown_with_senders_and_words,
             a_session_is_read_with_its_log,
+            turns_are_listed_with_what_they_began_with,
+            // row_changes
+            a_row_that_no_fact_changes_is_among_the_changed,
+            whoever_gains_or_loses_a_session_is_told_and_nobody_else,
+            a_session_that_is_handed_over_leaves_one_list_and_comes_into_another,
             // outbox
             a_reply_is_in_the_outbox_with_the_facts_it_follows_from,
             a_reply_is_taken_once_and_settled_once,

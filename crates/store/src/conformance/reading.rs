@@ -336,6 +336,47 @@ pub async fn a_queue_is_shown_with_senders_and_words<F: Fixture>() {
     assert_eq!(store.queue_shown(ses(9), 1_000).await.unwrap(), []);
 }
 
+pub async fn turns_are_listed_with_what_they_began_with<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for n in 1..=4 {
+        say(store, &me(), conversation("a"), line(n)).await;
+    }
+    // The fourth was said into the second turn.
+    let steered = Fact::Steered { message: msg(4), turn: Turn(2) };
+    write(store, ses(1), vec![opened(), queued(1), queued(2), queued(3), started(1, 1), answered(1)]).await;
+    write(store, ses(1), vec![started(2, 2), steered, answered(2), started(3, 3)]).await;
+    let on = on.reopen().await;
+    let store = on.store();
+    let turns = async |before, limit| store.turns(ses(1), before, limit, 1_000).await.unwrap();
+    let all = turns(None, ALL).await;
+    let told = |row: &TurnRow| {
+        let TurnRow { message: QueuedRow { receipt, sender, words, .. }, began_at } = row;
+        let numbers = (receipt.first.unwrap().0, receipt.last.map(|last| last.0));
+        assert_eq!((sender.as_deref(), words.is_some()), (Some("me"), true));
+        (receipt.turn.unwrap().0, receipt.message, numbers, began_at.0)
+    };
+    assert_eq!(
+        all.iter().map(told).collect::<Vec<_>>(),
+        [(3, msg(3), (10, None), 5_090), (2, msg(2), (7, Some(9)), 5_060), (1, msg(1), (5, Some(6)), 5_040),]
+    );
+    assert_eq!(
+        (turns(None, 1).await, turns(Some(Turn(3)), ALL).await),
+        (all[..1].to_vec(), all[1..].to_vec())
+    );
+    assert_eq!(turns(Some(Turn(1)), ALL).await, []);
+    assert!(store.turns(ses(1), None, ALL, 1).await.unwrap().iter().all(|row| row.message.words.is_none()));
+    assert_eq!(store.turns(ses(9), None, ALL, 1_000).await.unwrap(), []);
+    let shown = store.messages_shown(ses(1), vec![msg(4), msg(1), msg(9)], 1_000).await.unwrap();
+    assert_eq!(shown.iter().map(|row| row.receipt.message).collect::<Vec<_>>(), [msg(4), msg(1)]);
+    assert_eq!(shown[1], all[2].message);
+    assert_eq!(
+        store.messages_shown(ses(2), vec![msg(1)], 1_000).await.unwrap(),
+        [],
+        "it is another session's"
+    );
+}
+
 pub async fn a_session_is_read_with_its_log<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

@@ -151,6 +151,11 @@ impl PeopleTx for Contents {
         Ok(sessions.into_iter().collect())
     }
 
+    fn sessions_given(&mut self, org: OrgId, to: Grantee) -> Read<Vec<SessionId>> {
+        let given = |kept: &&Kept| kept.record.org == org && kept.given.contains_key(&to);
+        Ok(self.sessions.values().filter(given).map(|kept| kept.record.session).collect())
+    }
+
     fn grow_standing(&mut self, _: OrgId, person: PersonId) -> Read<()> {
         self.people.people.entry(person).and_modify(|kept| kept.standing += 1);
         Ok(())
@@ -275,6 +280,12 @@ impl PeopleTx for Contents {
         Ok(())
     }
 
+    fn change_row(&mut self, person: PersonId, session: SessionId) -> Read<()> {
+        let place = self.next_place();
+        self.row_changes.insert((person, session), place);
+        Ok(())
+    }
+
     fn remember_change(&mut self, by: &Principal, key: &Key, _: Moment) -> Read<()> {
         self.remember(by.org, by.person, key, 0);
         Ok(())
@@ -322,9 +333,7 @@ impl Contents {
     }
 
     fn drop_grants_to(&mut self, org: OrgId, to: Grantee) {
-        let given = |kept: &&Kept| kept.record.org == org && kept.given.contains_key(&to);
-        let sessions: Vec<_> = self.sessions.values().filter(given).map(|kept| kept.record.session).collect();
-        for session in sessions {
+        for session in self.sessions_given(org, to).expect("memory can be read") {
             self.set_grant(session, to, None);
         }
         for (_, given) in self.people.agents.iter_mut().filter(|((other, _), _)| *other == org) {

@@ -64,6 +64,8 @@ pub(super) struct Contents {
     last_inbox_number: u64,
     pub(super) last_outgoing: u64,
     last_place: u64,
+    /// The last place at which a row changed for somebody without any fact.
+    pub(super) row_changes: BTreeMap<(PersonId, SessionId), u64>,
 }
 
 /// A session.
@@ -168,6 +170,7 @@ impl Contents {
             last_inbox_number: 0,
             last_outgoing: 0,
             last_place: 0,
+            row_changes: BTreeMap::new(),
         }
     }
 
@@ -192,6 +195,10 @@ impl Contents {
 
     pub(super) fn next_place(&mut self) -> u64 {
         self.last_place += 1;
+        self.last_place
+    }
+
+    pub(super) fn last_place(&self) -> u64 {
         self.last_place
     }
 

@@ -253,6 +253,32 @@ impl Views for MemoryStore {
     fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Reply<'_, Option<kernel::Scope>> {
         self.step(move |contents| contents.scope(session, epoch))
     }
+    fn facts_before(
+        &self,
+        session: SessionId,
+        before: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<StoredFact>> {
+        self.step(move |contents| contents.facts_before(session, before, limit, bytes))
+    }
+    fn turns(
+        &self,
+        session: SessionId,
+        before: Option<Turn>,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<TurnRow>> {
+        self.step(move |contents| contents.turns(session, before, limit, bytes))
+    }
+    fn messages_shown(
+        &self,
+        session: SessionId,
+        messages: Vec<MessageId>,
+        bytes: usize,
+    ) -> Reply<'_, Vec<QueuedRow>> {
+        self.step(move |contents| contents.messages_shown(session, &messages, bytes))
+    }
     fn queue_shown(&self, session: SessionId, bytes: usize) -> Reply<'_, Vec<QueuedRow>> {
         self.step(move |contents| contents.queue_shown(session, bytes))
     }
@@ -276,6 +302,12 @@ impl Views for MemoryStore {
     }
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
         self.step(move |contents| contents.heads(&by, after, limit))
+    }
+    fn row_changes(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<RowChange>> {
+        self.step(move |contents| contents.row_changes(&by, after, limit))
+    }
+    fn last_place(&self) -> Reply<'_, u64> {
+        self.step(|contents| contents.last_place())
     }
 }
 

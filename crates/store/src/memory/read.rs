@@ -82,6 +82,53 @@ impl Contents {
         up_to(kept.facts.iter().skip(after.0 as usize).take(limit), bytes)
     }
 
+    pub(super) fn facts_before(
+        &self,
+        session: SessionId,
+        before: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Vec<StoredFact> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let earlier = kept.facts.iter().rev().skip_while(|stored| stored.number >= before);
+        let mut page = up_to(earlier.take(limit), bytes);
+        page.reverse();
+        page
+    }
+
+    pub(super) fn turns(
+        &self,
+        session: SessionId,
+        before: Option<Turn>,
+        limit: usize,
+        bytes: usize,
+    ) -> Vec<TurnRow> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let turns: std::collections::BTreeSet<_> =
+            kept.projection.receipts.values().filter_map(|standing| standing.turn).collect();
+        let earlier = turns.into_iter().rev().filter(|turn| before.is_none_or(|before| *turn < before));
+        let row = |turn| {
+            let receipt = self.turn(session, turn)?;
+            let first = receipt.first?.0 as usize;
+            let began_at = kept.facts.get(first.checked_sub(1)?)?.at;
+            let message = QueuedRow { attachments: Vec::new(), ..self.message_shown(kept, receipt, bytes) };
+            Some(TurnRow { message, began_at })
+        };
+        earlier.filter_map(row).take(limit).collect()
+    }
+
+    pub(super) fn messages_shown(
+        &self,
+        session: SessionId,
+        messages: &[MessageId],
+        bytes: usize,
+    ) -> Vec<QueuedRow> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let receipts = messages.iter().filter_map(|message| self.receipt(*message));
+        let ours = receipts.filter(|receipt| receipt.session == session);
+        ours.map(|receipt| self.message_shown(kept, receipt, bytes)).collect()
+    }
+
     pub(super) fn story(&self, session: SessionId, of: Turn, wanted: &str, bytes: usize) -> Vec<StoredFact> {
         let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
         let told = kept.facts.iter().filter(|stored| match &stored.entry {
@@ -171,13 +218,15 @@ impl Contents {
 
     pub(super) fn queue_shown(&self, session: SessionId, bytes: usize) -> Vec<QueuedRow> {
         let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
-        let shown = |receipt: ReceiptRow| {
-            let sender = self.people.of(kept.record.org, receipt.by).map(|person| person.row.handle.clone());
-            let words = self.messages.get(&receipt.message).map(|said| said.words.clone());
-            let attachments = self.attachments(receipt.message);
-            QueuedRow { receipt, sender, words: words.filter(|words| words.len() <= bytes), attachments }
-        };
+        let shown = |receipt| self.message_shown(kept, receipt, bytes);
         self.queue(session).into_iter().map(shown).collect()
+    }
+
+    fn message_shown(&self, kept: &Kept, receipt: ReceiptRow, bytes: usize) -> QueuedRow {
+        let sender = self.people.of(kept.record.org, receipt.by).map(|person| person.row.handle.clone());
+        let words = self.messages.get(&receipt.message).map(|said| said.words.clone());
+        let attachments = self.attachments(receipt.message);
+        QueuedRow { receipt, sender, words: words.filter(|words| words.len() <= bytes), attachments }
     }
 
     pub(super) fn attachments(&self, message: kernel::MessageId) -> Vec<bytes::Bytes> {
@@ -240,6 +289,21 @@ impl Contents {
         heads.sort_by_key(|head| head.place);
         heads.truncate(limit);
         heads
+    }
+
+    pub(super) fn row_changes(&self, by: &Seer, after: u64, limit: usize) -> Vec<RowChange> {
+        let mut changes: Vec<RowChange> = self.heads(by, after, limit).into_iter().map(Into::into).collect();
+        let own =
+            self.row_changes.iter().filter(|((person, _), place)| *person == by.person && **place > after);
+        // A credential that is for one session only ends with the right to it.
+        for ((_, session), place) in own.filter(|_| by.bound.is_none()) {
+            let is_seen = self.sessions.get(session).is_some_and(|kept| by.sees(&kept.record));
+            let row = if is_seen { ChangedRow::Other } else { ChangedRow::Gone };
+            changes.push(RowChange { place: *place, session: *session, row });
+        }
+        changes.sort_by_key(|change| change.place);
+        changes.truncate(limit);
+        changes
     }
 
     fn seen<'a>(&'a self, by: &'a Seer) -> impl Iterator<Item = &'a Kept> {

@@ -237,12 +237,14 @@ impl Contents {
             Write::Inbox { session, at, item } => self.put_into_inbox(session, at, *item),
             Write::Past { session, by, past, at, .. } => self.put_past(by, session, *past, at),
             Write::Title { session, title, archived } => {
+                let place = self.next_place();
                 let Some(kept) = self.sessions.get_mut(&session) else { return };
                 if let Some(title) = title {
                     let of = None;
                     kept.title = (!title.is_empty()).then_some(Titled { title, by: TitleBy::Person, of });
                 }
                 kept.archived = archived.unwrap_or(kept.archived);
+                kept.place = place;
             }
             Write::Outgoing(row) => drop(self.outbox.insert(row.outgoing, *row)),
             Write::NoOutgoing { outgoing } => drop(self.outbox.remove(&outgoing)),

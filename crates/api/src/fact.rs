@@ -3,8 +3,9 @@
 //! `RuleFact` is what happened to the session; `StoryFact` is what people are shown of a turn, sent as the bytes that
 //! were stored. A reader that does not know a type keeps its place and shows it as something other (`What::Other`).
 
-use crate::{At, FileChange, Origin, QuestionForm, RepositoryMove, Scope, ScopeChange};
+use crate::{At, Attached, FileChange, Origin, QuestionForm, RepositoryMove, Scope, ScopeChange, Who};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::openapi::schema::{OneOfBuilder, Ref};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -58,8 +59,29 @@ impl ToSchema for What {
 pub struct Facts {
     /// The facts, in order.
     pub items: Vec<Fact>,
-    /// Give this as `after` to get the next page. A page without items is the end, for now.
+    /// Give this as `after` to get the next page. A page without items is the end, for now. Of a page that was asked for with
+    /// `before`: give it as `before` to get the page before this one; with 1 or less there is none.
     pub next: u64,
+    /// What the messages say that the facts name, by their ids, if that was asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<String, SaidMessage>,
+}
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SaidMessage {
+    /// Its words.
+    pub text: String,
+    /// True if there are more of them: `GET /messages/{id}?words=true` has all. A page has at most about a mebibyte of words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// The person who said it.
+    pub by: Who,
+    /// When it was accepted.
+    pub at: At,
+    /// The images and files that go along with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attached>,
 }
 
 /// Words that are not in the log yet, with the place at which they will be. They come again, as a fact.

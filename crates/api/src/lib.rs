@@ -12,6 +12,7 @@ mod at;
 mod audit;
 mod binding;
 mod bounds;
+mod browser;
 mod check;
 pub mod client;
 mod export;
@@ -35,6 +36,7 @@ mod session;
 mod sign_in;
 pub mod tls;
 mod token;
+mod turn;
 mod waiting;
 mod wall;
 mod worktree;
@@ -51,13 +53,17 @@ pub use at::{At, NotAMoment};
 pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};
 pub use binding::{Binding, Move};
 pub use bounds::*;
+pub use browser::{
+    BrowserBegan, BrowserFact, BrowserGone, BrowserLive, BrowserProgress, BrowserQuery, BrowserReadiness,
+    BrowserSession,
+};
 pub use export::{
     EXPORT_FORMAT, EXPORT_TYPE, EXPORT_VERSION, ExportEnd, ExportHeader, ExportLine, ExportStory, ExportTurn,
     ExportWords, ImportQuery, LeftOut,
 };
 pub use fact::{
     About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Imported, Launched, Live, Outcome, PlanStep,
-    RuleFact, SaidThere, Story, StoryFact, Usage, What,
+    RuleFact, SaidMessage, SaidThere, Story, StoryFact, Usage, What,
 };
 pub use grant::{
     Grant, Granted, Grantee, GranteeQuery, NewGrant, Offer, Root, RootQuery, TakenBack, ToGroup, ToOrg,
@@ -93,6 +99,7 @@ pub use session::{
 };
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};
+pub use turn::{TurnSummary, Turns, TurnsQuery};
 pub use waiting::Waiting;
 pub use wall::Wall;
 pub use worktree::{

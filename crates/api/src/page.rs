@@ -37,6 +37,10 @@ pub struct FactsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     pub after: Option<u64>,
+    /// Instead, the facts before this number: a page of the newest of them, in ascending order. Not of a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    pub before: Option<u64>,
     /// The most facts on a page; a stream has no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
@@ -45,4 +49,7 @@ pub struct FactsQuery {
     /// `readiness`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<bool>,
+    /// True if a page also has the words of the messages that its facts name. Not of a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<bool>,
 }

@@ -45,6 +45,8 @@ pub enum Ring {
 pub enum Happened {
     /// These facts are durable.
     Facts(SessionId, Vec<StoredFact>),
+    /// Its row in lists is another one than before, and no fact says so.
+    Row(SessionId),
     /// The agent says words that are not in the log yet.
     Live(SessionId, LiveWords),
     /// So far is what is done outside between its turns; none if it is over.

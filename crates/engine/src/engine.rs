@@ -7,7 +7,7 @@ use crate::cluster::Cluster;
 use crate::doors::Bell;
 use crate::engine_ports::EnginePorts;
 use crate::follow::{SharedReadiness, WatchedRights};
-use crate::follow_heads::WatchedHeads;
+use crate::follow_rows::WatchedRows;
 use crate::keeper::Keepers;
 use crate::node::LocalNode;
 use crate::people::RightsCache;
@@ -228,7 +228,7 @@ impl Inner {
             exchange: exchange.clone(),
             refused_reads: Arc::default(),
             watched_rights: WatchedRights::default(),
-            watched_heads: WatchedHeads::default(),
+            watched_rows: WatchedRows::default(),
             shared_readiness: SharedReadiness::default(),
             known_waits: Arc::default(),
         };

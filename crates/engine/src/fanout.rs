@@ -128,6 +128,11 @@ impl Fanout {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    /// Some session's row in lists is another one.
+    pub(crate) fn tell_row(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
     /// Facts may have been written that nobody was told: whoever watches comes back and reads the log.
     pub(crate) fn cut(&self, session: SessionId) {
         self.subscribers().sessions.remove(&session);

@@ -59,6 +59,7 @@ impl Views {
             ring,
             page: Vec::new().into_iter(),
             reading: Reading::Log,
+            heard: None,
             rights,
             watched,
         })
@@ -104,6 +105,8 @@ pub struct Follow {
     ring: broadcast::Receiver<SessionUpdate>,
     page: std::vec::IntoIter<Arc<SharedFact>>,
     reading: Reading,
+    /// Heard from the ring, and not told yet.
+    heard: Option<SessionUpdate>,
     /// The number of changes of rights that have been heeded.
     rights: u64,
     /// The look that is shared with all who watch this so.
@@ -147,8 +150,17 @@ impl Follow {
                 self.read_log().await?;
                 continue;
             }
-            let told = match self.hear().await {
-                Next::Update(told) => told,
+            let next = match self.heard.take() {
+                Some(told) => Next::Update(told),
+                None => self.hear().await,
+            };
+            let told = match next {
+                Next::Update(told) if self.is_heeded() => told,
+                // Rights have changed while it was waited for: they are heeded first.
+                Next::Update(told) => {
+                    self.heard = Some(told);
+                    continue;
+                }
                 Next::Changed => continue,
                 Next::Lagged if self.reading == Reading::RingFirst => {
                     self.reading = Reading::Log;
@@ -199,6 +211,10 @@ impl Follow {
             self.rights = rights;
         }
         Some(())
+    }
+
+    fn is_heeded(&self) -> bool {
+        self.views.ports.rights_now() == self.rights
     }
 
     async fn read_log(&mut self) -> Option<()> {

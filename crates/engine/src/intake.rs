@@ -595,10 +595,16 @@ impl WayIn {
         authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
         check_title(title.as_deref())?;
         let new = Retitle { session, title, archived, trail: self.ports.trail("retitle", trace) };
-        let outcome = self.ports.store.retitle(Arc::new(by.clone()), new).await;
-        // Also if nobody knows what became of it: then it may be in the audit.
-        self.ports.audited();
-        made(outcome?).map(|_| ())
+        let (ports, by) = (self.ports.clone(), Arc::new(by.clone()));
+        // Whoever hangs up does not keep others from hearing of it.
+        let outcome = self.ports.uncancelled(async move {
+            let outcome = ports.store.retitle(by, new).await;
+            // Also if nobody knows what became of it: then it may be in the audit, and in lists.
+            ports.audited();
+            ports.cluster.tell(Happened::Row(session));
+            outcome
+        });
+        made(outcome.await?).map(|_| ())
     }
 }
 

@@ -25,7 +25,9 @@ mod errors;
 mod export;
 mod fanout;
 mod follow;
+mod follow_all;
 mod follow_heads;
+mod follow_rows;
 mod inbound;
 mod intake;
 mod keeper;
@@ -47,6 +49,7 @@ mod slash_command;
 mod snapshot_room;
 mod story;
 mod tasks;
+mod timeline;
 mod timer;
 mod transcript;
 mod tree_room;
@@ -74,6 +77,7 @@ pub use export::{
 };
 pub use fanout::{LiveWords, SessionUpdate, SharedFact};
 pub use follow::{Follow, FollowUpdate, ReadyFollow};
+pub use follow_all::{BrowserUpdate, FollowAll, WATCHES_MAX};
 pub use follow_heads::FollowHeads;
 pub use inbound::{
     CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MESSAGE_TEXT_BYTES_MAX, MODEL_BYTES_MAX, MessagePart,
@@ -96,6 +100,7 @@ pub use ports::{
 pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use roster::Lists;
+pub use timeline::{SaidView, TurnView};
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, RouteChoice, Views, WAIT_MAX, who_changed};
 pub use wait::{Wait, WaitWhy};
 pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};

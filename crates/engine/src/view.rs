@@ -6,7 +6,7 @@ use crate::attached::AttachmentView;
 use crate::engine_ports::EnginePorts;
 use crate::fanout::SharedFact;
 use crate::follow::{SharedReadiness, WatchedRights};
-use crate::follow_heads::WatchedHeads;
+use crate::follow_rows::WatchedRows;
 use crate::inbound::plain_text;
 use crate::intake::directory_for;
 use crate::people::{LOOK_EVERY, RightsCache};
@@ -129,7 +129,7 @@ pub struct Views {
     pub(crate) exchange: Arc<Semaphore>,
     pub(crate) refused_reads: Arc<RefusedReads>,
     pub(crate) watched_rights: WatchedRights,
-    pub(crate) watched_heads: WatchedHeads,
+    pub(crate) watched_rows: WatchedRows,
     pub(crate) shared_readiness: SharedReadiness,
     pub(crate) known_waits: Arc<KnownWaits>,
 }
@@ -213,7 +213,7 @@ impl Views {
     }
 
     /// The same principal with what they may do now.
-    async fn refreshed(&self, by: &Principal) -> Result<Principal, ViewError> {
+    pub(crate) async fn refreshed(&self, by: &Principal) -> Result<Principal, ViewError> {
         let now = self.rights_cache.refreshed(by).await?;
         Ok(now.ok_or(AccessError::Unauthenticated)?)
     }

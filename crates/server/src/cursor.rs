@@ -23,6 +23,14 @@ pub(crate) fn read_heads(cursor: Option<&str>) -> ApiResult<u64> {
     Ok(read(cursor, |text| small(text.strip_prefix('h')?))?.unwrap_or(0))
 }
 
+pub(crate) fn rows(place: u64) -> String {
+    format!("w{place:x}")
+}
+
+pub(crate) fn read_rows(cursor: Option<&str>) -> ApiResult<Option<u64>> {
+    read(cursor, |text| small(text.strip_prefix('w')?))
+}
+
 /// An address is long enough; its `%` would be escaped once more in a query, so another mark stands for it.
 pub(crate) fn bindings(at: &Address) -> String {
     format!("b{}", at.to_string().replace('%', "!"))
@@ -85,6 +93,8 @@ mod tests {
         assert_eq!(read_sessions(Some(&texts[0])).unwrap(), Some(at));
         assert_eq!(read_heads(Some(&texts[1])).unwrap(), 3);
         assert_eq!(read_bindings(Some(&texts[2])).unwrap(), Some(address));
+        assert_eq!(read_rows(Some(&rows(3))).unwrap(), Some(3));
+        assert!(read_rows(Some(&texts[1])).is_err() && read_heads(Some(&rows(3))).is_err());
         assert!(read_sessions(Some(&texts[1])).is_err());
         assert!(read_heads(Some(&texts[2])).is_err());
         assert!(read_bindings(Some(&texts[0])).is_err());

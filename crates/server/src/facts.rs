@@ -1,5 +1,6 @@
 //! A session's log: a page of it, or a stream.
 
+use crate::attachments::attached_form;
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Query, json_bytes, limit};
 use crate::openapi::problems;
@@ -7,15 +8,17 @@ use crate::problem::{ApiError, ApiResult};
 use crate::scope::ready_form;
 use crate::sessions::SessionName;
 use crate::stream::{self, FrameSource};
-use crate::wire::{fact_frame, live_frame, progress_frame, ready_frame, write_fact};
-use api::{Code, Facts, FactsQuery, NUMBER_MAX};
+use crate::wire::{at, fact_frame, live_frame, progress_frame, ready_frame, write_fact};
+use api::{Code, Facts, FactsQuery, NUMBER_MAX, SaidMessage, Who};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use engine::{Follow, FollowUpdate, ReadyFollow, SessionUpdate};
+use engine::{Follow, FollowUpdate, ReadyFollow, SaidView, SessionUpdate, SharedFact};
 use http::{HeaderMap, StatusCode};
 use kernel::{Number, SessionId};
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 /// A page of facts has at most about as many bytes, and at least one fact.
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -44,6 +47,7 @@ pub(crate) struct LastHeader {
 /// those named `progress`: the work that goes on between turns, as the session has it, and `null` once it is over.
 /// With `readiness=true`, events named `readiness` (without `id`, too) say how ready the session is whenever that changes.
 /// A reader that is too slow is cut off, and comes back with the last number it has.
+/// A page may also go backwards (`before`), and have the words of the messages that its facts name (`words=true`).
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/facts", tag = "facts", operation_id = "facts", params(SessionName, FactsQuery, LastHeader),
     responses(
@@ -60,9 +64,17 @@ pub(crate) async fn facts(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let after = number("after", query.after.unwrap_or(0))?;
+    let before = query.before.map(|before| number("before", before)).transpose()?;
     let limit = limit(query.limit)?;
     let last = last_event(&headers)?;
+    if before.is_some() && query.after.is_some() {
+        return Err(ApiError::new(Code::Invalid, "before: goes without `after`").at("before"));
+    }
     if stream::wanted(&headers) {
+        if before.is_some() || query.words.is_some() {
+            let detail = "a stream goes on from `after` and has no words: ask for a page";
+            return Err(ApiError::new(Code::Invalid, detail).at("Accept"));
+        }
         let after = last.unwrap_or(after);
         drop(headers);
         let permit = stream::permit(&door, caller.by.person)?;
@@ -72,8 +84,27 @@ pub(crate) async fn facts(
             Some(false) | None => stream::respond(&door, permit, follow),
         });
     }
-    let facts = door.engine.views().facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
-    let next = facts.last().map_or(after, |shared| shared.fact.number);
+    let views = door.engine.views();
+    let (facts, next) = match before {
+        Some(before) => {
+            let facts = views.facts_before(&caller.by, session, before, limit, PAGE_BYTES_MAX).await?;
+            let next = facts.first().map_or(before, |shared| shared.fact.number);
+            (facts, next)
+        }
+        None => {
+            let facts = views.facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
+            let next = facts.last().map_or(after, |shared| shared.fact.number);
+            (facts, next)
+        }
+    };
+    let said = match query.words {
+        Some(true) => Some(views.said_in(&caller.by, session, &facts).await?),
+        Some(false) | None => None,
+    };
+    Ok(json_bytes(StatusCode::OK, page(&facts, next, said)))
+}
+
+fn page(facts: &[Arc<SharedFact>], next: Number, said: Option<Vec<SaidView>>) -> Vec<u8> {
     let mut body = b"{\"items\":[".to_vec();
     for (index, shared) in facts.iter().enumerate() {
         if index > 0 {
@@ -81,8 +112,26 @@ pub(crate) async fn facts(
         }
         write_fact(&mut body, &shared.fact);
     }
-    let _ = write!(body, "],\"next\":{next}}}");
-    Ok(json_bytes(StatusCode::OK, body))
+    let _ = write!(body, "],\"next\":{next}");
+    if let Some(said) = said {
+        let said: BTreeMap<_, _> = said.into_iter().map(said_form).collect();
+        body.extend_from_slice(b",\"messages\":");
+        serde_json::to_writer(&mut body, &said).expect("wire types are plain data");
+    }
+    body.push(b'}');
+    body
+}
+
+fn said_form(said: SaidView) -> (String, SaidMessage) {
+    let SaidView { message, by, sender, at: accepted_at, text, is_cut, attachments } = said;
+    let form = SaidMessage {
+        text,
+        cut: is_cut,
+        by: Who { id: by.to_string(), handle: sender },
+        at: at(accepted_at),
+        attachments: attached_form(message, attachments),
+    };
+    (message.to_string(), form)
 }
 
 fn number(field: &'static str, number: u64) -> ApiResult<Number> {

@@ -4,9 +4,9 @@ use crate::door::SharedDoor;
 use crate::extract::json_bytes;
 use crate::problem::ApiError;
 use crate::{
-    agents, approvals, attachments, audit, bindings, export_import, facts, grants, groups, heads, health,
-    lookups, me, messages, middleware, nodes, orgs, outbox, page, queue, roots, route, scope, sessions,
-    sign_in, tokens, users, wall, worktrees,
+    agents, approvals, attachments, audit, bindings, browser_stream, export_import, facts,
+    grants, groups, heads, health, lookups, me, messages, middleware, nodes, orgs, outbox, page, queue,
+    roots, route, scope, sessions, sign_in, tokens, turns, users, wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -92,7 +92,10 @@ pub(crate) struct KeyHeader {
         description = "Every message finds its own session.",
         license(name = "MIT OR Apache-2.0")
     ),
-    components(schemas(api::Problem, api::Live)),
+    components(schemas(
+        api::Problem, api::Live, api::BrowserBegan, api::BrowserSession, api::BrowserGone, api::BrowserFact, api::BrowserLive,
+        api::BrowserProgress, api::BrowserReadiness
+    )),
     security(("token" = []), ("cookie" = [])),
     modifiers(&SecuritySchemes),
 )]
@@ -192,7 +195,9 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(worktrees::merge),
     || routes!(worktrees::apply),
     || routes!(facts::facts),
+    || routes!(turns::turns),
     || routes!(heads::heads),
+    || routes!(browser_stream::stream),
     || routes!(queue::queue, queue::reorder),
     || routes!(bindings::list),
     || routes!(bindings::rebind),

@@ -93,6 +93,7 @@ impl Cluster for LocalCluster {
     fn tell(&self, happened: Happened) {
         match happened {
             Happened::Facts(session, facts) => self.fanout.tell_facts(session, facts),
+            Happened::Row(_) => self.fanout.tell_row(),
             Happened::Live(session, live) => self.fanout.tell_live(session, live),
             Happened::Progress(session, progress) => self.fanout.tell_progress(session, progress),
             Happened::Unclear(session) => self.fanout.cut(session),

@@ -251,7 +251,7 @@ pub(super) async fn last_fact<T>(
     while end > 0 {
         let after = end.saturating_sub(LIMIT_MAX as u64);
         let limit = u32::try_from(end - after).ok();
-        let query = FactsQuery { after: Some(after), limit, readiness: None };
+        let query = FactsQuery { after: Some(after), limit, ..FactsQuery::default() };
         let page = remote.client.facts(session, &query).await.or_cli_error()?;
         if let Some(said) = page.items.iter().rev().find_map(|fact| says(&fact.what)) {
             return Ok(Some(said));

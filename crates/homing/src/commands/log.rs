@@ -80,7 +80,7 @@ async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
     loop {
         let page = remote
             .client
-            .facts(session, &FactsQuery { after: Some(after), limit, readiness: None })
+            .facts(session, &FactsQuery { after: Some(after), limit, ..FactsQuery::default() })
             .await
             .or_cli_error()?;
         if page.items.is_empty() {

@@ -136,7 +136,7 @@ pub(crate) async fn stop_message(remote: &Remote, message: &str) -> Result<Stopp
 /// The runner's view of the end of the agent's processes.
 async fn seen_gone(remote: &Remote, receipt: &Receipt) -> Result<Option<(u32, bool)>> {
     let (Some(turn), Some(last)) = (receipt.turn, receipt.last) else { return Ok(None) };
-    let query = FactsQuery { after: Some(last.saturating_sub(LAST_FACTS)), limit: None, readiness: None };
+    let query = FactsQuery { after: Some(last.saturating_sub(LAST_FACTS)), ..FactsQuery::default() };
     let facts = remote.client.facts(&receipt.session, &query).await.or_cli_error()?;
     Ok(facts.items.iter().find_map(|fact| match &fact.what {
         What::Story(told) if told.turn == turn => match told.story {

@@ -295,7 +295,7 @@ async fn every_outcome_comes_along() {
     let session = import(&town, &town.host, &file).await;
     let client = Client::new(&town.url, &town.host.token).unwrap();
     let facts = client
-        .facts(&session, &api::FactsQuery { after: None, limit: Some(500), readiness: None })
+        .facts(&session, &api::FactsQuery { limit: Some(500), ..api::FactsQuery::default() })
         .await
         .unwrap();
     let ends: Vec<_> = facts

@@ -224,7 +224,7 @@ fn without_cursors(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match (name.as_str(), &value) {
-                    ("next", Value::String(_)) | ("entry" | "seal" | "term" | "native", _) => {
+                    ("next" | "cursor", Value::String(_)) | ("entry" | "seal" | "term" | "native", _) => {
                         *value = json!("<left out>");
                     }
                     _ => without_cursors(value),
@@ -370,6 +370,9 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
             "",
             "/facts",
             "/facts?limit=2",
+            "/facts?before=5&limit=2&words=true",
+            "/turns",
+            "/turns?before=2&limit=1",
             "/queue",
             "/grants",
             "/changes?turn=1",
@@ -406,6 +409,10 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
     imports(&mut script, guessed).await;
     script.stream(&format!("/api/v1/sessions/{talk}/facts"), "\"turn_ended\"").await;
     script.stream("/api/v1/facts", &shared.to_string()).await;
+    // Rows come in the order of their last changes; what cannot be watched is told before them.
+    script
+        .stream(&format!("/api/v1/stream?cursor=w0&watch={}:0", guessed.session), &shared.to_string())
+        .await;
     sealed(town, near, x).await;
     script.get("/api/v1/audit?limit=200").await;
     script.pages("/api/v1/audit?what=say&").await;

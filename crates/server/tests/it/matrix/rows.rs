@@ -149,6 +149,7 @@ fn open_and_lists() -> Vec<Row> {
         reads("sessions").way("named").query(|_| "name=nobody-is-called-this".into()),
         reads("heads"),
         reads("heads").way("stream").accept("text/event-stream"),
+        reads("browser_stream").accept("text/event-stream"),
         reads("bindings"),
         reads("approvals"),
         reads("agents"),
@@ -223,6 +224,8 @@ fn sessions() -> Vec<Row> {
         reads("session"),
         reads("facts"),
         reads("facts").way("stream").accept("text/event-stream"),
+        reads("facts").way("backwards").query(|_| "before=9&words=true".into()),
+        reads("turns"),
         reads("queue"),
         reads("export"),
         row("explain", Takes::Explain, spots())

@@ -3,6 +3,7 @@
 //! Closed by default: only what `is_open` lists can be had without a credential, from the same machine too. The order
 //! is name, origin, credential, so that a page of another site learns nothing, not even whether a credential is good.
 
+use crate::browser_app;
 use crate::door::{HttpDoor, SharedDoor};
 use crate::extract::RequestMeta;
 use crate::problem::{ApiError, ApiResult};
@@ -202,9 +203,9 @@ fn missing(detail: &str) -> ApiError {
     ApiError::new(Code::Unauthenticated, detail)
 }
 
-/// Paths that can be had without a credential: whether we live, the ways to sign in, and the empty page.
+/// Paths that can be had without a credential: whether we live, the ways to sign in, and the app, which is empty.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/" | "/page.js" | "/page.css" | "/api/v1/sign-in") || path.starts_with("/in/")
+    matches!(path, "/page.css" | "/api/v1/sign-in") || path.starts_with("/in/") || browser_app::has(path)
 }
 
 fn check_host<'a>(door: &HttpDoor, request: &'a Request) -> ApiResult<&'a str> {

@@ -13,7 +13,7 @@ mod tests;
 
 pub(crate) use identity::ProviderIdentity;
 
-use crate::page::{escape, kind_page};
+use crate::link_page::{escape, kind_page};
 use axum::response::Response;
 use http::StatusCode;
 use openidconnect::CsrfToken;

@@ -4,8 +4,8 @@ use crate::door::SharedDoor;
 use crate::extract::json_bytes;
 use crate::problem::ApiError;
 use crate::{
-    agents, approvals, attachments, audit, bindings, browser_stream, export_import, facts,
-    grants, groups, heads, health, lookups, me, messages, middleware, nodes, orgs, outbox, page, queue,
+    agents, approvals, attachments, audit, bindings, browser_app, browser_stream, export_import, facts,
+    grants, groups, heads, health, link_page, lookups, me, messages, middleware, nodes, orgs, outbox, queue,
     roots, route, scope, sessions, sign_in, tokens, turns, users, wall, worktrees,
 };
 use api::Code;
@@ -265,13 +265,15 @@ pub fn document() -> OpenApi {
 /// The document as it is committed; a test compares it with `document`.
 const CONTRACT: &str = include_str!("../../../docs/openapi.json");
 
-/// Adds what is not part of the interface (the page, the document itself), and the gate in front of everything.
+/// Adds what is not part of the interface (the browser app, the document itself), and the gate in front of everything.
 pub(crate) fn finish(router: Router<SharedDoor>, door: &SharedDoor) -> Router {
+    let router = browser_app::SCREENS
+        .iter()
+        .fold(router, |router, screen| router.route(screen, get(browser_app::page)));
     router
         .route("/api/v1/openapi.json", get(contract))
-        .route("/", get(page::index))
-        .route("/page.js", get(page::script))
-        .route("/page.css", get(page::style))
+        .route("/page.css", get(link_page::style))
+        .route("/ui/{hash}/{*name}", get(browser_app::file))
         .route("/in/{code}", get(sign_in::look).post(sign_in::spend))
         .route("/in/oidc", get(sign_in::provider::go))
         .route("/in/oidc/back", get(sign_in::provider::back))

@@ -11,9 +11,9 @@ pub(crate) use cookie::Cookies;
 
 use crate::door::{HttpDoor, SharedDoor};
 use crate::extract::{Caller, Json, JsonBody, RequestMeta};
+use crate::link_page::{button_page, escape, kind_page};
 use crate::middleware::too_many_requests;
 use crate::openapi::problems;
-use crate::page::{button_page, escape, kind_page};
 use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Done, NewSignIn, SignInWays, SignedIn};

@@ -6,8 +6,8 @@
 use super::{SignInAttempt, let_browser_in};
 use crate::door::{HttpDoor, SharedDoor};
 use crate::extract::RequestMeta;
+use crate::link_page::kind_page;
 use crate::oidc::{CallbackQuery, CreateAs, Oidc, PENDING_MAX, ProviderIdentity, SignInFailure};
-use crate::page::kind_page;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};

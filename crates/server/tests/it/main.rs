@@ -3,6 +3,7 @@
 extern crate homing_server as server;
 
 mod accounts;
+mod app;
 mod approvals;
 mod attachments;
 mod bad;

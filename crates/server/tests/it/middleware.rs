@@ -47,7 +47,7 @@ async fn without_a_credential_nothing_is_told_not_even_on_loopback() {
 #[tokio::test]
 async fn what_is_open_says_nothing() {
     let world = World::new().await;
-    for path in ["/healthz", "/", "/page.js", "/page.css"] {
+    for path in ["/healthz", "/", "/s/ses_anything", "/sign-in", "/page.css"] {
         let answer = world.http.get(format!("{}{path}", world.url)).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
         assert_eq!(answer.headers()["x-content-type-options"], "nosniff");

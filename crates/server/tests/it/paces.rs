@@ -151,7 +151,8 @@ async fn every_answer_tells_browsers_to_keep_to_themselves() {
     ];
     for (method, path) in [
         ("GET", "/"),
-        ("GET", "/page.js"),
+        ("GET", "/settings"),
+        ("GET", "/page.css"),
         ("GET", "/in/x"),
         ("GET", "/healthz"),
         ("GET", "/api/v1/me"),

@@ -373,7 +373,7 @@ async fn a_browser_that_is_not_used_for_a_week_is_out() {
 }
 
 #[tokio::test]
-async fn the_page_knows_how_one_can_sign_in() {
+async fn the_page_can_ask_how_one_can_sign_in_and_says_nothing_itself() {
     let world = World::new().await;
     let answer = world.http.get(format!("{}/api/v1/sign-in", world.url)).send().await.unwrap();
     assert_eq!(answer.status(), 200);
@@ -382,13 +382,5 @@ async fn the_page_knows_how_one_can_sign_in() {
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(!policy.contains("unsafe") && policy.contains("default-src 'none'"), "{policy}");
     let page = page.text().await.unwrap();
-    for part in [
-        "autocomplete=\"username\"",
-        "autocomplete=\"current-password\"",
-        "role=\"alert\"",
-        "<label for=\"password\"",
-    ] {
-        assert!(page.contains(part), "{part}");
-    }
     assert!(!page.contains("style=") && !page.contains("onclick") && !page.contains(TOKEN));
 }

@@ -1,25 +1,17 @@
-//! The page at `/`: small and honest, without a build step, until there is a real one. Its shell is the same for
-//! everybody and says nothing; what it shows it asks for with the browser's cookie.
+//! The few pages that need no app: what happened to somebody who followed a link to sign in. They are the same for everybody, and have
+//! no script.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const BUTTON_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-pub(crate) async fn index() -> Response {
-    asset("text/html; charset=utf-8", include_str!("page/index.html"))
-}
-
-pub(crate) async fn script() -> Response {
-    asset("text/javascript; charset=utf-8", include_str!("page/page.js"))
-}
-
 pub(crate) async fn style() -> Response {
-    asset("text/css; charset=utf-8", include_str!("page/page.css"))
+    asset("text/css; charset=utf-8", include_str!("link_page/page.css"))
 }
 
 /// A page that says what happened to somebody who followed a link. Its words are our own HTML, never a caller's.

@@ -62,12 +62,12 @@ pub struct Facts {
     /// Give this as `after` to get the next page. A page without items is the end, for now. Of a page that was asked for with
     /// `before`: give it as `before` to get the page before this one; with 1 or less there is none.
     pub next: u64,
-    /// What the messages say that the facts name, by their ids, if that was asked for.
+    /// The words of the messages that the facts name, by their ids, if they were asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<String, SaidMessage>,
 }
 
-/// What a message says.
+/// The words of a message, and whatever goes along.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SaidMessage {
     /// Its words.

@@ -43,7 +43,7 @@ pub struct TurnSummary {
     /// When it ended; none while it is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<At>,
-    /// How it ended.
+    /// Its outcome, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// The number of the fact that started it.
@@ -51,7 +51,7 @@ pub struct TurnSummary {
     /// The number of the fact that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
-    /// How the message's words begin.
+    /// The beginning of the message's words.
     pub words: String,
     /// True if there are more of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -120,7 +120,7 @@ fn next_of(session: SessionId, mut follow: ReadyFollow) -> Watching {
     })
 }
 
-/// What comes next for a browser.
+/// The next thing that is heard for a browser.
 enum Next {
     Changed(RowChange),
     Watched(SessionId, ReadyFollow, Option<FollowUpdate>),

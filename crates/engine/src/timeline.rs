@@ -19,7 +19,7 @@ const TURN_WORDS_BYTES: usize = 256;
 /// Words that are read together with their list. Longer ones are read one by one, so that no more than one of them is in memory.
 const READ_BYTES_MAX: usize = 8 * 1024;
 
-/// What a message says, for whoever reads the facts that name it.
+/// The words of a message, for whoever reads the facts that name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaidView {
     pub message: MessageId,
@@ -43,7 +43,7 @@ pub struct TurnView {
     /// The handle of its sender.
     pub sender: Option<String>,
     pub began_at: Moment,
-    /// How its words begin.
+    /// The beginning of its words.
     pub words: String,
     /// True if there are more of them.
     pub is_cut: bool,
@@ -125,7 +125,7 @@ impl Views {
     }
 }
 
-/// How a text begins, and whether there is more of it.
+/// The beginning of a text, and whether there is more of it.
 fn beginning(mut text: String, bytes_max: usize) -> (String, bool) {
     let is_cut = text.len() > bytes_max;
     text.truncate(text.floor_char_boundary(bytes_max));

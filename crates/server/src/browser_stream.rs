@@ -131,7 +131,7 @@ struct BrowserStream {
     door: SharedDoor,
     caller: Caller,
     follow: FollowAll,
-    /// What is being made a frame of, so that nothing is lost if nobody waits for it.
+    /// The update that a frame is being made of, so that nothing is lost if nobody waits for it.
     next: Option<BrowserUpdate>,
 }
 

@@ -1,4 +1,4 @@
-//! What was said before: a session's turns, and the words of messages that its facts name.
+//! The past of a session: its turns, and the words of messages that its facts name.
 
 use crate::columns::{Columns, Id, rows};
 use crate::error::SqliteError;

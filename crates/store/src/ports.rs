@@ -151,7 +151,7 @@ ports! {
         /// A page of a session's turns, the newest first, before this one; words of more than `bytes` are left out.
         Read fn turns(session: SessionId, before: Option<Turn>, limit: usize, bytes: usize) -> Vec<TurnRow>;
 
-        /// What these messages of a session say. Words of more than `bytes` are left out, and so is what is another session's.
+        /// The words of these messages of a session. Words of more than `bytes` are left out, and so is what is another session's.
         Read fn messages_shown(session: SessionId, messages: Vec<MessageId>, bytes: usize) -> Vec<QueuedRow>;
 
         /// The story facts of one turn of some kinds (its words, say) at one moment: of each kind in order, at most about `bytes` but at

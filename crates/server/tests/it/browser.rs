@@ -17,7 +17,7 @@ struct Listener {
 }
 
 /// One event: its name, and what it says.
-type Event = (String, Value);
+type Told = (String, Value);
 
 impl Listener {
     async fn open(town: &Town, who: &Somebody, query: &str) -> Self {
@@ -34,7 +34,7 @@ impl Listener {
     }
 
     /// The next event; none is the end.
-    async fn next(&mut self) -> Option<Event> {
+    async fn next(&mut self) -> Option<Told> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
@@ -54,7 +54,7 @@ impl Listener {
     }
 
     /// The first event that is this; those before it are returned, too.
-    async fn until(&mut self, is: impl Fn(&str, &Value) -> bool) -> (Value, Vec<Event>) {
+    async fn until(&mut self, is: impl Fn(&str, &Value) -> bool) -> (Value, Vec<Told>) {
         let mut before = Vec::new();
         loop {
             let (name, told) = self.next().await.expect("the stream goes on");
@@ -74,7 +74,7 @@ impl Listener {
         self.until(is).await.0["session"].clone()
     }
 
-    async fn gone(&mut self, session: SessionId) -> Vec<Event> {
+    async fn gone(&mut self, session: SessionId) -> Vec<Told> {
         let id = session.to_string();
         self.until(|name, told| name == "gone" && told["session"] == id.as_str()).await.1
     }

@@ -6,7 +6,7 @@ use super::story::*;
 use crate::*;
 use kernel::{Grant, Grantee, Number, Principal, SessionId};
 
-/// What has changed for somebody after a place, in order.
+/// Everything that has changed for somebody after a place, in order.
 async fn changes(store: &dyn Store, by: &Principal, after: u64) -> Vec<(SessionId, ChangedRow)> {
     let changes = store.row_changes(Seer::of(by), after, ALL).await.unwrap();
     assert!(changes.is_sorted_by(|a, b| after < a.place && a.place < b.place));

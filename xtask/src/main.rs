@@ -4,7 +4,7 @@
 //! `quick`, `test` and `nightly` are the test commands: tables of `steps`, whose functions are in `checks` and whose numbers
 //! in `counts`. `tools` fetches the programs they need, `bench` measures, `soak` kills the server until somebody is tired of
 //! it, `orphans` kills everything else, too, `sim` runs the whole daemon in bad weather from many seeds,
-//! `mutate-people` breaks each rule about people and looks whether every store notices. A chore appears below when it works.
+//! `mutate-people` breaks each rule about people and looks whether every store notices, `ui` builds the browser app. A chore appears below when it works.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -21,6 +21,7 @@ mod steps;
 mod test;
 mod tidy;
 mod tools;
+mod ui;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ enum Chore {
     Orphans(orphans::OrphansArgs),
     Sim(sim::SimArgs),
     MutatePeople(mutate::MutateArgs),
+    Ui(ui::UiArgs),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Chore::Orphans(args) => orphans::orphans(&args, &root()).map(drop),
         Chore::Sim(args) => sim::sim(&args, &root()).map(drop),
         Chore::MutatePeople(args) => mutate::mutate_people(&args, &root()).map(drop),
+        Chore::Ui(args) => ui::ui(&args, &root()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,6 +23,7 @@ use crate::sim::{self, SimArgs};
 use crate::soak::{self, SoakArgs};
 use crate::steps::{self, CheckStep, Report, Tally};
 use crate::tools;
+use crate::ui;
 
 /// Run everything in full, for hours, and write docs/nightly.md
 ///
@@ -41,6 +42,7 @@ const PARTS: &[CheckStep] = &[
     CheckStep { name: "fmt", run: checks::fmt },
     CheckStep { name: "tidy", run: checks::look },
     CheckStep { name: "deny", run: checks::deny },
+    CheckStep { name: "ui", run: ui::check },
     CheckStep { name: "build", run: checks::build },
     CheckStep { name: "tests", run: test },
     CheckStep { name: "ground", run: ground },

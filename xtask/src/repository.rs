@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub(crate) struct Repository {
     /// Text by path from the root, with forward slashes. Files that are not UTF-8 are not here.
     pub(crate) files: BTreeMap<String, String>,
+    /// Files below `ui/` that are not text: pictures.
+    pub(crate) others: BTreeMap<String, Vec<u8>>,
     pub(crate) rooms: Vec<Room>,
 }
 
@@ -42,7 +44,8 @@ pub(crate) enum By {
 
 impl Repository {
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        Ok(Self { files: read_files(root)?, rooms: read_rooms(root)? })
+        let (files, others) = read_files(root)?;
+        Ok(Self { files, others, rooms: read_rooms(root)? })
     }
 
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -68,7 +71,7 @@ impl Room {
     }
 }
 
-fn read_files(root: &Path) -> Result<BTreeMap<String, String>> {
+fn read_files(root: &Path) -> Result<(BTreeMap<String, String>, BTreeMap<String, Vec<u8>>)> {
     // Files not yet added count too: chores are run before the commit.
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -77,12 +80,19 @@ fn read_files(root: &Path) -> Result<BTreeMap<String, String>> {
         .context("the list of files is git's, and git could not be run")?;
     ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).context("a file name is not UTF-8")?;
-    let files = names.split_terminator('\0').filter_map(|name| {
+    let (mut files, mut others) = (BTreeMap::new(), BTreeMap::new());
+    for name in names.split_terminator('\0') {
         // A file that is listed and gone was deleted and not committed yet; there is nothing to read in it.
-        let text = std::fs::read_to_string(root.join(name)).ok()?;
-        Some((name.to_string(), text))
-    });
-    Ok(files.collect())
+        let Ok(bytes) = std::fs::read(root.join(name)) else { continue };
+        match String::from_utf8(bytes) {
+            Ok(text) => drop(files.insert(name.to_string(), text)),
+            Err(error) if name.starts_with("ui/") => {
+                drop(others.insert(name.to_string(), error.into_bytes()))
+            }
+            Err(_) => {}
+        }
+    }
+    Ok((files, others))
 }
 
 fn read_rooms(root: &Path) -> Result<Vec<Room>> {
@@ -151,7 +161,7 @@ impl Repository {
                    | `crates/server` | Speaks. | engine |\n\
                    | `crates/testkit` | Tests. | – |\n";
         let words = "```forbidden-types\nJob        turn\n*Manager   the noun\n```\n";
-        Self { files: BTreeMap::new(), rooms: Vec::new() }
+        Self { files: BTreeMap::new(), others: BTreeMap::new(), rooms: Vec::new() }
             .file("ARCHITECTURE.md", map)
             .file("GLOSSARY.md", words)
             .file("crates/kernel/src/lib.rs", "//! Rules.\n#![no_std]\n")

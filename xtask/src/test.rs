@@ -11,10 +11,11 @@ use anyhow::Result;
 use crate::checks;
 use crate::counts::{Scale, TEST_REQUESTS};
 use crate::steps::{self, CheckStep};
+use crate::ui;
 
 /// Run everything that a change must not break, in the order that fails soonest
 ///
-/// Formatting, tidy, cargo deny, one build that is also clippy's look, all tests, doc tests, requests made from the
+/// Formatting, tidy, cargo deny, the browser app, one build that is also clippy's look, all tests, doc tests, requests made from the
 /// contract, then the main stories of the real agents with a model that is none. Fetches the programs it needs on the first
 /// run: 3.4 GB, most of it agents.
 #[derive(clap::Args)]
@@ -29,6 +30,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "fmt", run: checks::fmt },
     CheckStep { name: "tidy", run: checks::look },
     CheckStep { name: "deny", run: checks::deny },
+    CheckStep { name: "ui", run: ui::check },
     CheckStep { name: "build", run: checks::build },
     CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Test) },
     CheckStep { name: "doc tests", run: checks::doc_tests },

@@ -1,11 +1,12 @@
 //! Says what is out of place in the house: arrows between rooms, names, opening lines, marks left behind.
 //!
 //! The rules are in `rooms` (the table in ARCHITECTURE.md against the workspace), `absences` (what some rooms must not
-//! have), `openers` (who may open files), `ground` (who may take a ground path's text), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and
-//! `links` (between documents). A rule is a pure function from a [`Repository`] to findings, so its tests need no disk.
+//! have), `openers` (who may open files), `ground` (who may take a ground path's text), `names` (the list in GLOSSARY.md against the types), `text` (single lines),
+//! `links` (between documents) and `dist` (the browser app against its sources). A rule is a pure function from a [`Repository`] to findings, so its tests need no disk.
 //! Nothing here changes a file.
 
 mod absences;
+mod dist;
 mod ground;
 mod links;
 mod names;
@@ -59,6 +60,7 @@ const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     text::nothing_is_left_for_later,
     links::links_lead_somewhere,
     links::tests_that_promises_name_are_there,
+    dist::the_browser_app_is_of_its_sources,
 ];
 
 fn look(house: &Repository) -> Vec<Violation> {
@@ -119,6 +121,7 @@ mod tests {
             .file("crates/server/src/pear.rs", "struct Pear;\n")
             .file("crates/server/src/opens.rs", "fs::read(path);\n")
             .file("src/who.rs", "/// Who.\n")
+            .file("ui/package.json", "{}\n")
             .file("docs/a.md", "[b](b.md)\n");
         let said: String = look(&house).iter().map(Violation::to_string).collect();
         for word in [
@@ -130,6 +133,7 @@ mod tests {
             "a runner has",
             "a type of 3 rooms",
             "opens something",
+            "of other sources",
         ] {
             assert!(said.contains(word), "{word}");
         }

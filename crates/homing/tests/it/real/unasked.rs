@@ -4,7 +4,7 @@ use std::fs;
 
 use testkit::RealAgent;
 
-use super::{Acts, Trial, answer_of};
+use super::{Acts, TURN_WAIT, Trial, answer_of};
 use crate::text;
 
 /// Files of a repository, each of which lets opencode run commands without a question: a rule for the agent that is used, one for
@@ -52,4 +52,26 @@ fn a_repository_that_lets_opencode_act_is_used_where_it_need_not_ask() {
     let task = r#"{"description":"d","subagent_type":"quick","prompt":"TOOL:bash:touch made; echo made"}"#;
     answer_of(&trial.say("one", &format!("TOOL:raw:task:{task}")));
     assert!(directory.join("made").exists());
+}
+
+/// Its mode `plan` lets the tool `task` start an agent that is in no such mode; that one does not change files either.
+#[test]
+fn in_its_mode_plan_no_agent_of_opencode_changes_files() {
+    let trial = Trial::new(RealAgent::OpenCode, Acts::AfterAsking);
+    let made = trial.stage.directory().join("made");
+    let write = format!("TOOL:write:{}:words", made.display());
+    let task = serde_json::json!({ "description": "d", "subagent_type": "build", "prompt": write });
+    let mut to = trial.to("one", &trial.stage.directory());
+    to["if_new"]["mode"] = "plan".into();
+    for words in [write, format!("TOOL:raw:task:{task}")] {
+        let receipt = trial.homing.http().send(&to, &words);
+        let receipt = trial.homing.http().until_final_within(&text(&receipt, "id"), TURN_WAIT);
+        assert_eq!(receipt["state"], "answered", "{words}: {receipt}");
+        assert_eq!(
+            trial.facts_of(&text(&receipt, "session"), "asked").len(),
+            0,
+            "{words}: it is not even asked"
+        );
+        assert!(!made.exists(), "{words}: {receipt}");
+    }
 }

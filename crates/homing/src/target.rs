@@ -210,6 +210,15 @@ impl Target {
         }
     }
 
+    /// From here on the session may have any agent and model: somebody has chosen another one for it.
+    pub(crate) fn expect_any(&mut self) {
+        match &mut self.to {
+            To::Session(to) => to.expect = None,
+            To::Conversation(to) => to.expect = None,
+            To::New(_) => {}
+        }
+    }
+
     /// Says it. Whoever may not choose the directory is told how they get to.
     pub(crate) async fn say(&self, message: &NewMessage, remote: &Remote) -> Result<Receipt> {
         let refused = match remote.client.say(message).await {

@@ -197,6 +197,9 @@ impl<'a> ChatLoop<'a> {
                 if self.side.is_some() {
                     self.remote.screen.say("the command before is not done yet; Ctrl-C leaves it");
                 } else {
+                    if name == "model" && !rest.is_empty() {
+                        self.target.expect_any();
+                    }
                     self.side =
                         Some(Box::pin(ours::run(name, rest.to_owned(), self.session.clone(), self.remote)));
                 }

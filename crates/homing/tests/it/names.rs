@@ -386,7 +386,7 @@ fn a_message_that_is_over_goes_by_a_piece_of_its_id() {
     let said = homing.run(&["log", "--json"]);
     let said = said.expect(0).lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let said =
-        said.filter(|fact| fact["type"] == "queued").map(|fact| text(&fact, "message")).last().unwrap();
+        said.filter(|fact| fact["type"] == "queued").map(|fact| text(&fact, "message")).next_back().unwrap();
     assert!(said.ends_with(&short), "{said} {short}");
     homing.http().until_final(&said);
     let line = format!("\"$EXE\" queue; cd {}; \"$EXE\" show {short}\r", elsewhere.display());

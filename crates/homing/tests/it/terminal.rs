@@ -323,6 +323,22 @@ fn our_commands_win_and_two_slashes_reach_the_agents() {
 }
 
 #[test]
+fn a_model_that_is_chosen_in_a_chat_is_the_one_that_is_talked_to() {
+    let homing = homing();
+    let mut command = homing.command();
+    command.args(["chat", "--model", "small"]).env("XDG_STATE_HOME", homing.root().join("state"));
+    let mut terminal = Terminal::start(command, USUAL);
+    terminal.until_last(">");
+    terminal.press("one\r");
+    terminal.until("#1 one");
+    until_nothing_runs(&homing);
+    terminal.press("/model large\r");
+    terminal.until("model      large");
+    terminal.press("two\r");
+    terminal.until("#2 two");
+}
+
+#[test]
 fn a_narrow_terminal_and_one_that_changes_its_size_show_all_of_it() {
     let homing = homing();
     let mut terminal = chat(&homing, TerminalSize { columns: 40, rows: 10 });

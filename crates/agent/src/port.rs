@@ -151,6 +151,8 @@ pub struct Launch {
     pub whose: String,
     /// True if it is not to be started without a wall around it: other people's words are on this machine.
     pub walled: bool,
+    /// True if nobody's session begins with it: the agent is only asked what it says of itself.
+    pub looks: bool,
 }
 
 impl Launch {
@@ -176,6 +178,7 @@ impl Launch {
             message,
             whose: String::new(),
             walled: false,
+            looks: false,
         }
     }
 }

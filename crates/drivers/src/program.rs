@@ -20,16 +20,14 @@ use processes::{
     EndedTree, PATH_FALLBACK, ProcessError, ProcessTree, SILENCE_MS_MAX, SpareSupervisor, TreePlan, end_tree,
     find_program,
 };
-use tokio::process::Command;
 
 use crate::agent_protocol::AgentProtocol;
 use crate::background::{BackgroundPolicy, background};
 use crate::kept_processes::{KeptConfig, KeptProcesses};
+use crate::program_look;
 use crate::running_agent::{AgentProcess, RunningAgent, SideChannel};
 use crate::turn_bounds::TurnBounds;
 
-/// The longest that a program may take to say its version.
-const VERSION_WAIT: Duration = Duration::from_secs(20);
 /// The longest version we show.
 const VERSION_BYTES_MAX: usize = 100;
 /// The part of an agent's own settings that is looked at.
@@ -181,24 +179,10 @@ impl<T: AgentProtocol> AgentProgram<T> {
         let Some(program) = self.path() else {
             return Presence::Missing { what: format!("there is no program {:?}", self.config.program) };
         };
-        let mut command = Command::new(&program);
-        command.args(&self.config.args).args(version_args).env_clear().envs(self.config.env.iter().cloned());
-        command.env("HOME", self.config.home.replace("{session}", "look")).stdin(std::process::Stdio::null());
-        command.current_dir("/").kill_on_drop(true);
-        let missing = |why: String| Presence::Missing { what: format!("{}: {why}", program.display()) };
-        match tokio::time::timeout(VERSION_WAIT, command.output()).await {
-            Ok(Ok(output)) if output.status.success() => {
-                // Who does not tell may do all else as it should.
-                let version = version_in(&String::from_utf8_lossy(&output.stdout));
-                Presence::Here { version: version.unwrap_or_default() }
-            }
-            Ok(Ok(output)) => {
-                let complaint =
-                    String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
-                missing(agent::bounded(&complaint, 300))
-            }
-            Ok(Err(why)) => missing(why.to_string()),
-            Err(_) => missing(format!("it did not say its version within {} s", VERSION_WAIT.as_secs())),
+        match program_look::ask(&self.config, &program, version_args).await {
+            // Who does not tell may do all else as it should.
+            Ok(said) => Presence::Here { version: version_in(&said).unwrap_or_default() },
+            Err(why) => Presence::Missing { what: format!("{}: {why}", program.display()) },
         }
     }
 
@@ -314,9 +298,11 @@ impl<T: AgentProtocol> AgentProgram<T> {
                 self.config.program
             ))
         })?;
-        let home = self.home(launch);
+        let home = if launch.looks { program_look::home(&self.config).to_owned() } else { self.home(launch) };
         make_directory(&self.config.locks)?;
-        make_directory(Path::new(&home))?;
+        if !launch.looks {
+            make_directory(Path::new(&home))?;
+        }
         let mut argv = vec![program.to_string_lossy().into_owned()];
         argv.extend(self.config.args.iter().cloned().chain(args));
         let mut env = self.config.env.clone();
@@ -332,11 +318,16 @@ impl<T: AgentProtocol> AgentProgram<T> {
             env.extend(secrets.iter().cloned());
         }
         let ProgramConfig { exe, locks, wall, .. } = &self.config;
-        if wall.lists(launch.walled) {
+        if launch.looks || wall.lists(launch.walled) {
             // It has one of its own, under the usual name.
             env.retain(|(name, _)| name != "TMPDIR");
         }
-        let wall = wall.around(&walled(launch), Path::new(&home), locks).map_err(trouble)?;
+        let home = Path::new(&home);
+        let wall = match launch.looks {
+            true => wall.around_look(&program, home, locks),
+            false => wall.around(&walled(launch), home, locks),
+        };
+        let wall = wall.map_err(trouble)?;
         let plan =
             TreePlan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
         let ProgramConfig { silence_ms_max, group, .. } = self.config;

@@ -123,6 +123,7 @@ pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result
         kind: kind(config),
         layout,
         listed,
+        home_places: Vec::new(),
         repositories,
         data: Some(data),
         hide,

@@ -210,5 +210,6 @@ fn looking() -> Launch {
     let half = || u128::from(RandomState::new().build_hasher().finish());
     let bits = (half() << 64 | half()) >> 1;
     let fence = Fence { term: Term(0), epoch: Epoch(0), turn: Turn(0), attempt: Attempt(0) };
-    Launch::new(SessionId::from_bits(bits), fence, MessageId::from_bits(0), "/")
+    let launch = Launch::new(SessionId::from_bits(bits), fence, MessageId::from_bits(0), "/");
+    Launch { looks: true, ..launch }
 }

@@ -14,7 +14,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use super::listed::{ListedAccess, ListedPath};
+use super::listed::{self, ListedAccess, ListedPath};
 
 /// The version of Landlock that we know. Older kernels do what they can of it.
 const KNOWN: ABI = ABI::V6;
@@ -61,18 +61,7 @@ pub(super) fn hide(hide: &[PathBuf], keep: &[PathBuf]) -> io::Result<bool> {
 /// As `bound`, and leaves of all files only those that are listed and neither hidden nor below something hidden. Landlock keeps
 /// nobody from asking whether there is something of a name.
 pub(super) fn list(list: &[ListedPath], hide: &[PathBuf], keep: &[PathBuf]) -> io::Result<bool> {
-    let mut open = BTreeMap::new();
-    let always = ALWAYS.map(|path| (PathBuf::from(path), ListedAccess::Write));
-    let listed = list.iter().map(|listed| (listed.name().to_path_buf(), listed.access));
-    let kept = keep.iter().map(|kept| (kept.clone(), ListedAccess::Write));
-    for (path, access) in listed.chain(always).chain(kept) {
-        let mut parts = BTreeSet::new();
-        Walk { hide, keep, open: &mut parts }.visit(&path, !hide.contains(&path));
-        for part in parts {
-            let known = open.entry(part).or_insert(access);
-            *known = access.min(*known);
-        }
-    }
+    let open = parts_of(list, hide, keep);
     restrict(|| {
         let all = AccessFs::from_all(KNOWN);
         let mut rules = Ruleset::default().handle_access(all)?.scope(Scope::from_all(KNOWN))?.create()?;
@@ -87,6 +76,33 @@ pub(super) fn list(list: &[ListedPath], hide: &[PathBuf], keep: &[PathBuf]) -> i
         }
         Ok(rules)
     })
+}
+
+/// The largest parts of what is listed that have nothing hidden in them, and the use that may be made of each.
+fn parts_of(list: &[ListedPath], hide: &[PathBuf], keep: &[PathBuf]) -> BTreeMap<PathBuf, ListedAccess> {
+    let mut open = BTreeMap::new();
+    let mut add = |path: &Path, access: ListedAccess, hide: &[PathBuf]| {
+        let mut parts = BTreeSet::new();
+        Walk { hide, keep, open: &mut parts }.visit(path, !hide.iter().any(|hidden| hidden == path));
+        for part in parts {
+            let known = open.entry(part).or_insert(access);
+            *known = access.min(*known);
+        }
+    };
+    // A rule holds for everything below: what may only be read is left out of what may be changed, and with it the right to add
+    // something to the directories above.
+    let read = listed::read_inside(list);
+    let unchanged: Vec<PathBuf> = hide.iter().chain(&read).cloned().collect();
+    for listed in list {
+        add(listed.name(), ListedAccess::Read, hide);
+        if listed.access == ListedAccess::Write {
+            add(listed.name(), ListedAccess::Write, &unchanged);
+        }
+    }
+    for path in ALWAYS.iter().map(Path::new).chain(keep.iter().map(PathBuf::as_path)) {
+        add(path, ListedAccess::Write, hide);
+    }
+    open
 }
 
 fn restrict(rules: impl FnOnce() -> Result<RulesetCreated, RulesetError>) -> io::Result<bool> {
@@ -158,5 +174,20 @@ mod tests {
         Walk { hide: &hide, keep: &keep, open: &mut open }.visit(&root, true);
         let expected = ["a/beside", "a/secret/own", "b"].map(|path| root.join(path));
         assert_eq!(open, BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn what_may_only_be_read_stays_so_inside_of_what_may_be_changed() {
+        use ListedAccess::{Read, Write};
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for path in ["home/.local/bin", "home/.local/share", "home/work"] {
+            std::fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let listed = |path: &str, access| ListedPath::of(root.join(path), access).unwrap();
+        let open = parts_of(&[listed("home", Write), listed("home/.local/bin", Read)], &[], &[]);
+        let may = |path: &str| open.get(&root.join(path)).copied();
+        assert_eq!((may("home"), may("home/.local/bin"), may("home/.local")), (Some(Read), Some(Read), None));
+        assert_eq!((may("home/work"), may("home/.local/share")), (Some(Write), Some(Write)));
     }
 }

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -123,6 +124,16 @@ impl ListedPaths {
         all
     }
 
+    /// True if nothing is listed for anybody.
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Adds something that is held already, if it is there.
+    pub fn add_held(&mut self, held: Option<ListedPath>) {
+        self.paths.extend(held);
+    }
+
     /// Adds what has this name, if there is something.
     /// Not if a link in a home leads there: agents may have made it before this server was started.
     pub fn add(&mut self, path: impl AsRef<Path>, access: ListedAccess) {
@@ -161,6 +172,17 @@ impl ListedPaths {
     pub fn add_home(&mut self, home: impl AsRef<Path>) {
         self.add_links(home.as_ref());
         self.homes.extend(ListedPath::of(home, ListedAccess::Write));
+    }
+
+    /// Holds something in a home that is there for some agents. If it is to be a directory and there is nothing, an empty one is made:
+    /// what they put there stays. Nothing that a link leads to: agents may have made that.
+    pub fn in_home(home: &Path, place: &str, access: ListedAccess) -> Option<ListedPath> {
+        let path = super::true_name(home).join(place.trim_end_matches('/'));
+        if place.ends_with('/') && path.symlink_metadata().is_err() {
+            // Where we may not make it, there is none.
+            let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        }
+        ListedPath::strictly(&path, access).ok().filter(|found| found.name() == path)
     }
 
     /// Adds a program with the directories in which it, and each link that leads to it, lies, and what belongs to it there.
@@ -264,23 +286,57 @@ fn is_around_home(path: &Path, homes: &[PathBuf]) -> bool {
     homes.iter().any(|home| super::true_name(home).starts_with(&name))
 }
 
-/// Of these, those that are not in another one of them already.
+/// Of these, those that are not in another one of them already, to be used in the same way. What may only be read stays so inside of
+/// what may be changed, so it is listed besides: a program that whoever runs the server starts as well lies in a home.
 pub(super) fn outermost(mut all: Vec<ListedPath>) -> Vec<ListedPath> {
     all.sort_by_key(|listed| (listed.name().components().count(), listed.access));
     let mut found: Vec<ListedPath> = Vec::new();
     for listed in all {
-        if !is_inside(listed.name(), listed.access, &found) {
+        let around = innermost_around(listed.name(), &found);
+        let is_there = |other: &ListedPath| other.access == listed.access || other.name() == listed.name();
+        if !around.is_some_and(is_there) {
             found.push(listed);
         }
     }
     found
 }
 
+/// The same with each directory between something that may be changed and something in it that may not: as mounts of their own they
+/// keep their names, or an agent would put another directory in the place of one.
+pub(super) fn pinned(mut all: Vec<ListedPath>) -> Vec<ListedPath> {
+    for part in read_inside(&all) {
+        let Some(around) = innermost_around(&above(&part), &all).cloned() else { continue };
+        let between = part.ancestors().skip(1).take_while(|above| *above != around.name());
+        for above in between {
+            if all.iter().any(|listed| listed.name() == above) {
+                continue;
+            }
+            // One that is gone, or leads elsewhere by now, has nothing in it that would be found.
+            all.extend(ListedPath::strictly(above, ListedAccess::Write));
+        }
+    }
+    all
+}
+
+/// The names of what may only be read and lies in something that may be changed.
+pub(super) fn read_inside(all: &[ListedPath]) -> Vec<PathBuf> {
+    let reads = all.iter().filter(|listed| listed.access == ListedAccess::Read);
+    let is_in_one = |listed: &&ListedPath| {
+        let around = innermost_around(&above(listed.name()), all);
+        around.is_some_and(|around| around.access == ListedAccess::Write)
+    };
+    reads.filter(is_in_one).map(|listed| listed.name().to_path_buf()).collect()
+}
+
 /// True if that name is below one of these, of which one may make as much use.
 pub(super) fn is_inside(name: &Path, access: ListedAccess, all: &[ListedPath]) -> bool {
-    let mut around: Vec<&ListedPath> = all.iter().filter(|other| name.starts_with(other.name())).collect();
-    around.sort_by_key(|other| other.name().components().count());
-    around.last().is_some_and(|innermost| innermost.access <= access)
+    innermost_around(name, all).is_some_and(|innermost| innermost.access <= access)
+}
+
+/// The innermost of these that has that name, or has it in it.
+fn innermost_around<'a>(name: &Path, all: &'a [ListedPath]) -> Option<&'a ListedPath> {
+    let around = all.iter().filter(|other| name.starts_with(other.name()));
+    around.max_by_key(|other| other.name().components().count())
 }
 
 /// The root of the working tree around a directory, by names alone: the next directory above with a `.git` in it that is a
@@ -322,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_another_is_listed_once_and_what_may_be_changed_inside_of_it_twice() {
+    fn what_is_in_another_is_listed_once_and_twice_if_it_may_be_used_otherwise() {
         use ListedAccess::{Read, Write};
         let place = Place::with(&["a/b/c", "d/e"]);
         let listed = |path: &str, access| ListedPath::of(place.at(path), access).unwrap();
@@ -334,8 +390,27 @@ mod tests {
             listed("d", Write),
             listed("d", Read),
         ];
-        let expected = [("d", Write), ("a", Read), ("a/b", Write)].map(|(path, may)| (place.at(path), may));
-        assert_eq!(names(&outermost(all)), expected);
+        let expected = [("d", Write), ("a", Read), ("a/b", Write), ("d/e", Read), ("a/b/c", Read)];
+        assert_eq!(names(&outermost(all)), expected.map(|(path, may)| (place.at(path), may)));
+    }
+
+    #[test]
+    fn directories_above_what_may_only_be_read_keep_their_names() {
+        use ListedAccess::{Read, Write};
+        let place = Place::with(&["home/.local/share/bin", "home/bin", "system/bin"]);
+        let listed = |path: &str, access| ListedPath::of(place.at(path), access).unwrap();
+        let all = vec![
+            listed("home", Write),
+            listed("home/.local/share/bin", Read),
+            listed("home/bin", Read),
+            listed("system", Read),
+            listed("system/bin", Read),
+        ];
+        let found = names(&pinned(outermost(all)));
+        let pins: Vec<_> =
+            found.iter().filter(|(_, access)| *access == Write).map(|(name, _)| name).collect();
+        assert_eq!(pins, [&place.at("home"), &place.at("home/.local/share"), &place.at("home/.local")]);
+        assert_eq!(found.len(), 6, "{found:?}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The wall around an agent: what it must not see, and as whom it runs.
 //!
 //! Here is what the server says about it (`Wall`) and what comes of that for one start (`SessionWall`), which travels to the
-//! supervisor; `held` has what is hidden by descriptor, because names can be led elsewhere, and `listed` what is there, if not
-//! everything is. `enforce` builds it, in the agent's own process just before it becomes the agent: `mounts` covers what is
+//! supervisor; `held` has what is hidden by descriptor, because names can be led elsewhere, `listed` what is there, if not
+//! everything is, and `look` the wall of somebody's look at an agent's program. `enforce` builds it, in the agent's own process just before it becomes the agent: `mounts` covers what is
 //! hidden in a mount namespace, `new_root` leaves of that what is listed, `landlock_rules` does the same where there can be none, and bounds signals and sockets in either case; `syscalls` does
 //! so with limits and priorities; `os_user` is the change of user. `prove` starts `probe` under the very same wall and lets it try to get out.
 
@@ -10,6 +10,7 @@ mod enforce;
 mod held;
 mod landlock_rules;
 mod listed;
+mod look;
 mod mounts;
 mod new_root;
 mod os_user;
@@ -62,6 +63,8 @@ pub struct Wall {
     pub layout: WallLayout,
     /// Everything that is there for all sessions where it lists: the system, programs, homes, and what `[wall]` allows.
     pub listed: ListedPaths,
+    /// The parts of `home` that these agents have where it lists, in the place of all of it: an agent's own files there.
+    pub home_places: Vec<ListedPath>,
     /// The repositories of our worktrees, as our own records have them.
     pub repositories: Option<Arc<dyn WorktreeRepositories>>,
     /// The data directory, hidden but for what belongs to the session.
@@ -456,15 +459,35 @@ impl Wall {
                 }
             }
         }
-        // One that is not there the agent has not got either way.
         let name = self.home_name(home);
-        let known = self.listed.homes.iter().find(|known| known.name() == name).cloned();
-        let home = known.or_else(|| ListedPath::strictly(home, access).ok());
-        let home = home.filter(|home| home.name().parent().is_some());
-        paths.extend(home.map(|home| ListedPath { access, ..home }));
+        let mut in_memory = None;
+        if self.is_of_server(of, &name) {
+            // It belongs to whoever runs the server. A worker needs nothing of it but what is there for all.
+            if access == ListedAccess::Write {
+                paths.extend(self.home_places.iter().cloned());
+                in_memory = Some(name);
+            }
+        } else {
+            // One that is not there the agent has not got either way.
+            let known = self.listed.homes.iter().find(|known| known.name() == name).cloned();
+            let home = known.or_else(|| ListedPath::strictly(home, access).ok());
+            let home = home.filter(|home| home.name().parent().is_some());
+            paths.extend(home.map(|home| ListedPath { access, ..home }));
+        }
         paths.retain(|listed| is_listed(listed.name()));
-        let list = SessionList { paths: listed::outermost(paths), links: self.listed.links.clone() };
-        Ok(SessionWall { list: Some(list), ..around })
+        Ok(SessionWall { list: Some(self.list_of(paths, in_memory)), ..around })
+    }
+
+    /// The list of these, and the home in memory.
+    fn list_of(&self, paths: Vec<ListedPath>, home: Option<PathBuf>) -> SessionList {
+        let paths = listed::pinned(listed::outermost(paths));
+        SessionList { paths, links: self.listed.links.clone(), home }
+    }
+
+    /// True if that is the home of whoever runs the server, and the session runs as they do.
+    fn is_of_server(&self, of: &WalledSession<'_>, home: &Path) -> bool {
+        let own = Some(&self.home).filter(|own| own.parent().is_some());
+        self.os_user(of).is_none() && own.is_some_and(|own| true_name(own) == home)
     }
 
     /// The homes of everybody whom this knows, and the data directory: whatever is around one of them is listed by nobody's name
@@ -510,6 +533,11 @@ impl SessionWall {
         held::adopt(hidden.chain(listed).chain(self.data.as_mut().map(|data| &mut data.held)), &sent)
     }
 
+    /// True if there is a list.
+    pub(crate) fn has_list(&self) -> bool {
+        self.list.is_some()
+    }
+
     /// True if there is a list, and neither that, nor something in it, nor a way to something in it is of that name.
     pub(crate) fn leaves_out(&self, path: &Path) -> bool {
         let Some(list) = &self.list else { return false };
@@ -517,8 +545,9 @@ impl SessionWall {
         let links = list.links.iter().map(|link| link.path.as_path());
         let own = self.keep.iter().map(PathBuf::as_path).chain(["/proc", "/dev"].map(Path::new));
         let is_way = |there: &Path| there.starts_with(path);
+        let mut in_memory = new_root::SCRATCH.map(Path::new).into_iter().chain(list.home.as_deref());
         !listed.chain(own).chain(links).any(|there| is_way(there) || path.starts_with(there))
-            && !new_root::SCRATCH.map(Path::new).into_iter().any(is_way)
+            && !in_memory.any(is_way)
     }
 
     /// Everything that is listed, for people.

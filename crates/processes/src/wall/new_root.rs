@@ -24,6 +24,20 @@ use super::mounts::{CoverError, DIRECTORY, KeptCover, clone_of, file_system, put
 pub(crate) struct SessionList {
     pub(crate) paths: Vec<ListedPath>,
     pub(crate) links: Vec<ListedLink>,
+    /// A home in memory that goes with the agent, in the place of one of which only parts are listed.
+    #[serde(default)]
+    pub(crate) home: Option<PathBuf>,
+}
+
+impl SessionList {
+    /// The place of the home in memory; none if the whole of what is there is listed to be changed, or by its name.
+    fn home_place(&self) -> Option<&Path> {
+        let home = self.home.as_deref()?;
+        let has_all = |listed: &ListedPath| {
+            home == listed.name() || listed.access == ListedAccess::Write && home.starts_with(listed.name())
+        };
+        (!self.paths.iter().any(has_all)).then_some(home)
+    }
 }
 
 /// The devices that every program may use.
@@ -61,18 +75,27 @@ pub(super) fn enter(list: &SessionList, kept: &[KeptCover], deadline: Instant) -
     if !is_there(Path::new("/dev")) {
         parts.extend(devices()?);
     }
+    if let Some(home) = list.home_place() {
+        parts.push(RootPart::directory(home, scratch("home", "700")?));
+    }
     for path in SCRATCH.map(Path::new).into_iter().filter(|path| !is_there(path)) {
         parts.extend(frames_in(path, &parts)?);
-        parts.push(RootPart::directory(path, scratch()?));
+        parts.push(RootPart::directory(path, scratch("scratch", "1777")?));
     }
     parts.sort_by_key(|part| part.name.components().count());
     let root = Root::staged()?;
     for link in &list.links {
         root.link(&link.path, &link.target);
     }
+    let home = list.home_place();
     for part in &parts {
         match (root.place(part), part.access) {
-            (Ok(place), _) => put(&part.mount, &place)?,
+            (Ok(place), _) => {
+                put(&part.mount, &place)?;
+                if home == Some(&part.name) {
+                    ways_in(&part.name, &parts).iter().try_for_each(|way| root.pin(way))?;
+                }
+            }
             // Something is in its place, or it lies in something that is not there.
             (Err(_), ListedAccess::Read) => {}
             (Err(_), ListedAccess::Write) => return Err(CoverError::Moving(part.name.clone())),
@@ -132,6 +155,14 @@ impl RootPart {
     }
 }
 
+/// The directories in a home in memory that are on the way to something else, the outer ones first.
+fn ways_in(home: &Path, parts: &[RootPart]) -> BTreeSet<PathBuf> {
+    let inside = || parts.iter().map(|part| part.name.as_path()).filter(|name| *name != home);
+    let inside = || inside().filter(|name| name.starts_with(home));
+    let between = inside().flat_map(|name| name.ancestors().skip(1).take_while(|above| *above != home));
+    between.filter(|way| !inside().any(|name| way.starts_with(name))).map(Path::to_path_buf).collect()
+}
+
 /// The directories in a place for what does not stay that are on the way to something else: each a mount of its own, or whoever may
 /// write to the place could rename them.
 fn frames_in(place: &Path, parts: &[RootPart]) -> io::Result<Vec<RootPart>> {
@@ -170,8 +201,8 @@ fn small(source: &str) -> io::Result<OwnedFd> {
     file_system("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC, false)
 }
 
-fn scratch() -> io::Result<OwnedFd> {
-    let options = [("source", "scratch"), ("mode", "1777"), ("size", SCRATCH_SIZE)];
+fn scratch(source: &str, mode: &str) -> io::Result<OwnedFd> {
+    let options = [("source", source), ("mode", mode), ("size", SCRATCH_SIZE)];
     file_system("tmpfs", &options, MountAttrFlags::empty(), false)
 }
 
@@ -191,6 +222,13 @@ impl Root {
         if let Ok((above, name)) = self.above(path) {
             let _ = rustix::fs::symlinkat(target, &above, name);
         }
+    }
+
+    /// Makes a directory on the way to something, as a mount of its own, so that it keeps its name. Files can be made in it.
+    fn pin(&self, path: &Path) -> io::Result<()> {
+        let (above, name) = self.above(path)?;
+        let place = step(&above, name, path)?;
+        put(&clone_of(&place, Path::new(""))?, &place)
     }
 
     /// The place for a part. What it is put on is made if it is not there.

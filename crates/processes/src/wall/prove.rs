@@ -117,6 +117,13 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
 }
 
 impl ProofRequest {
+    /// The home of a probe: where there is a list, that of whoever runs the server, of which agents have their own places alone.
+    fn home(&self, of: &WalledSession<'_>, work: &Path) -> PathBuf {
+        let has_home = self.wall.home.parent().is_some() && self.wall.lists(self.must);
+        let home = if has_home { &self.wall.home } else { work };
+        PathBuf::from(self.wall.home(of, home.to_string_lossy().into_owned()))
+    }
+
     /// The same, with the probe's own program listed.
     fn with_program(&self) -> Self {
         let mut wall = Wall::clone(&self.wall);
@@ -155,12 +162,14 @@ async fn one(proving: &ProofRequest, whose: &str) -> Result<FirstProbe, ProcessE
         .map_err(|why| ProcessError::failed(format!("{}: {why}", data.path.display())))?;
     let ground = ground_at(&stage.work);
     let of = WalledSession { session: stage.session, whose, directory: &ground, must: proving.must };
-    let wall = proving.wall.around(&of, &stage.work, &proving.locks)?;
+    let home = proving.home(&of, &stage.work);
+    let wall = proving.wall.around(&of, &home, &proving.locks)?;
     if let Some(os_user) = proving.wall.os_user(&of) {
         os_user.chown(&stage.targets.own).map_err(ProcessError::failed)?;
     }
     let mut unlisted = stage.beside(&proving.wall);
     unlisted.retain(|path| wall.leaves_out(path));
+    unlisted.extend(stage.in_home.clone().filter(|_| wall.has_list()));
     let listed = wall.listed_words();
     let plan = TreePlan { wall, ..plan(proving, stage.session, &stage.work) };
     let tree = start(&plan).await?;
@@ -430,6 +439,8 @@ struct ProofStage {
     session: SessionId,
     work: PathBuf,
     targets: ProbeTargets,
+    /// A file in the home of whoever runs the server, where we may make one and it is nobody's who has all of it.
+    in_home: Option<PathBuf>,
     _socket: UnixListener,
     litter: Vec<PathBuf>,
 }
@@ -469,7 +480,7 @@ impl ProofStage {
             socket: format!("homing-{name}"),
         };
         // From here on whatever was made is taken away again, also when the rest fails.
-        let mut stage = Self { session, work, targets, _socket: socket, litter };
+        let mut stage = Self { session, work, targets, in_home: None, _socket: socket, litter };
         for directory in [&stage.work, &other, &other_home] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
@@ -486,6 +497,7 @@ impl ProofStage {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
             io::Write::write_all(&mut &file, b"found\n")?;
         }
+        stage.plant_in_home(&proving.wall, &format!(".homing-probe-{name}"));
         std::os::unix::fs::symlink(&data.path, stage.work.join("link"))?;
         let private = PRIVATE.iter().map(|name| data.path.join(name));
         // What we cannot read ourselves would prove nothing.
@@ -496,11 +508,23 @@ impl ProofStage {
         Ok(stage)
     }
 
-    /// Things outside that a list may leave out: what was put elsewhere, what is beside the data directory, everything in `/`, and
-    /// the homes that are here.
+    /// Puts a file into the home of whoever runs the server, unless somebody has said that all of that is listed.
+    fn plant_in_home(&mut self, wall: &Wall, name: &str) {
+        let home = super::true_name(&wall.home);
+        if home.parent().is_none() || wall.lists_for_all(&home) {
+            return;
+        }
+        let path = home.join(name);
+        self.litter.push(path.clone());
+        self.in_home = plant(&path).is_ok().then_some(path);
+    }
+
+    /// Things outside that a list may leave out: what was put elsewhere, what is beside the data directory, everything in `/`, the
+    /// homes that are here, and everything in that of whoever runs the server.
     fn beside(&self, wall: &Wall) -> Vec<PathBuf> {
         let elsewhere = [self.targets.elsewhere.clone(), self.targets.elsewhere.with_file_name("")];
         let around = [Path::new("/"), Path::new("/home")].into_iter().chain(self.targets.data.parent());
+        let around = around.chain(Some(wall.home.as_path()).filter(|home| home.parent().is_some()));
         let entries = around.flat_map(|above| fs::read_dir(above).into_iter().flatten().flatten());
         let homes = wall.people.values().map(|os_user| os_user.home.clone());
         let all = elsewhere.into_iter().chain(entries.map(|entry| entry.path())).chain(homes);

@@ -28,10 +28,28 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let held = tempfile::tempdir().unwrap();
+        Self::on(tempfile::tempdir().unwrap())
+    }
+
+    /// Not in `/tmp`, which is everybody's where no mounts are made.
+    fn elsewhere() -> Self {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        std::fs::create_dir_all(place).unwrap();
+        Self::on(tempfile::tempdir_in(place).unwrap())
+    }
+
+    fn on(held: TempDir) -> Self {
         let root = held.path().canonicalize().unwrap();
         let machine = Self { root, _held: held };
-        for directory in ["data/attempts", "home/.config/homing", "src/own/sub", "src/other", "tools/bin"] {
+        for directory in [
+            "person/.agent",
+            "person/bin",
+            "data/attempts",
+            "home/.config/homing",
+            "src/own/sub",
+            "src/other",
+            "tools/bin",
+        ] {
             std::fs::create_dir_all(machine.at(directory)).unwrap();
         }
         for file in ["data/token", "home/.config/homing/token", "src/other/file", "outside"] {
@@ -56,22 +74,33 @@ impl Machine {
             listed,
             data: Some(DataDirectory::of(&self.at("data")).unwrap()),
             hide: vec![HiddenPath::of(self.at("home/.config/homing"))],
-            home: self.at("home"),
+            home: self.at("person"),
             ..Wall::default()
         }
     }
 
     /// The words of a shell behind that wall, in that directory.
     async fn shell(&self, wall: &Wall, directory: &Path, script: &str) -> Result<String, String> {
+        self.shell_at(wall, directory, "home", script).await
+    }
+
+    /// The same with one of the homes.
+    async fn shell_at(
+        &self,
+        wall: &Wall,
+        directory: &Path,
+        home: &str,
+        script: &str,
+    ) -> Result<String, String> {
         let of = WalledSession { session: SESSION, whose: "", directory: &ground(directory), must: true };
         let locks = self.at("data/attempts");
-        let wall = wall.around(&of, &self.at("home"), &locks).map_err(|why| why.to_string())?;
+        let wall = wall.around(&of, &self.at(home), &locks).map_err(|why| why.to_string())?;
         let script = format!("exec 2>&1; {script}");
         let argv = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
         let plan = TreePlan::new(supervising().into(), locks, TreeName::of(SESSION), argv, ground(directory));
         let env = vec![
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
-            ("HOME".to_owned(), self.at("home").display().to_string()),
+            ("HOME".to_owned(), self.at(home).display().to_string()),
         ];
         let tree = ProcessTree::start(&TreePlan { wall, env, ..plan }).await;
         Ok(end_of(&mut tree.map_err(|why| why.to_string())?).await.0)
@@ -120,6 +149,73 @@ async fn what_is_listed_is_there_and_nothing_beside_it() {
     machine.said(&remount.replace("NEW", "homing-remounted")).await;
     assert!(!Path::new("/usr/homing-remounted").exists() && !Path::new("/homing-remounted").exists());
     assert!(machine.at("home").is_dir() && machine.at("src/own").is_dir() && !Path::new("/new").exists());
+}
+
+/// A home that is somebody's own has what it is configured to have; that of whoever runs the server has their things in it.
+#[tokio::test]
+async fn of_a_persons_home_the_agents_own_places_are_there_and_nothing_else() {
+    let machine = Machine::new();
+    for directory in ["person/.ssh", "person/project", "person/other", "person/.config/git"] {
+        std::fs::create_dir_all(machine.at(directory)).unwrap();
+    }
+    for file in ["person/.ssh/key", "person/other/file", "person/.netrc"] {
+        std::fs::write(machine.at(file), "a secret\n").unwrap();
+    }
+    for file in ["person/.agent.json", "person/.config/git/config", "person/project/file"] {
+        std::fs::write(machine.at(file), "open\n").unwrap();
+    }
+    let mut wall = machine.wall();
+    let held = |place: &str, access| ListedPaths::in_home(&machine.at("person"), place, access);
+    wall.home_places = [".agent/", ".agent.json", ".made/"]
+        .iter()
+        .filter_map(|place| held(place, ListedAccess::Write))
+        .collect();
+    wall.listed.add_held(held(".config/git/config", ListedAccess::Read));
+    assert!(machine.at("person/.made").is_dir() && held("none", ListedAccess::Read).is_none());
+    let script = "cd; ls -A; cat .agent.json .config/git/config project/file .ssh/key other/file .netrc ../person/.netrc                   /proc/self/root/$HOME/.netrc; echo kept > .agent/kept; echo kept > .made/kept; echo new > .agent.json;                   mkdir -p .cache/x .config/x; echo gone > .cache/x/y; echo bad >> .config/git/config; cat .cache/x/y; echo over";
+    let project = machine.at("person/project");
+    for _ in 0..2 {
+        let said = machine.shell_at(&wall, &project, "person", script).await.unwrap();
+        assert!(said.starts_with(".agent\n.agent.json\n.config\n.made\nproject\n"), "{said}");
+        assert!(
+            said.contains("open\n") && said.ends_with("gone\nover\n") && !said.contains("secret"),
+            "{said}"
+        );
+    }
+    for (file, words) in [
+        (".agent/kept", "kept\n"),
+        (".made/kept", "kept\n"),
+        (".agent.json", "new\n"),
+        (".config/git/config", "open\n"),
+    ] {
+        assert_eq!(std::fs::read_to_string(machine.at("person").join(file)).unwrap(), words, "{file}");
+    }
+    assert!(!machine.at("person/.cache").exists() && !machine.at("person/.config/x").exists());
+    // A link that an agent left there leads nowhere.
+    std::os::unix::fs::symlink(machine.at("person/.ssh"), machine.at("person/.link")).unwrap();
+    assert!(held(".link/", ListedAccess::Write).is_none() && held(".link/key", ListedAccess::Read).is_none());
+    // Whoever chose the home as a session's directory has it.
+    let said = machine.shell_at(&wall, &machine.at("person"), "person", "cat .netrc").await.unwrap();
+    assert_eq!(said, "a secret\n");
+}
+
+/// Where somebody's home is an agent's, whoever runs the server starts programs from it all the same.
+#[tokio::test]
+async fn what_may_only_be_read_stays_so_inside_of_a_home_and_where_it_is() {
+    for kind in [WallKind::Mounts, WallKind::Landlock] {
+        let machine = Machine::elsewhere();
+        std::fs::create_dir_all(machine.at("home/.local/bin")).unwrap();
+        std::fs::write(machine.at("home/.local/bin/tool"), "as it was\n").unwrap();
+        let mut wall = Wall { kind, ..machine.wall() };
+        wall.listed.add_search_path(&machine.at("home/.local/bin").display().to_string(), &wall.homes());
+        let script = "cd; cat .local/bin/tool; echo x > .local/bin/tool; echo x > .local/bin/new; rm .local/bin/tool; \
+                      mv .local .moved && mkdir -p .local/bin && echo x > .local/bin/tool; \
+                      echo open > file && cat file; echo over";
+        let said = machine.shell(&wall, &machine.at("src/own"), script).await.unwrap();
+        assert!(said.starts_with("as it was\n") && said.ends_with("open\nover\n"), "{kind:?}: {said}");
+        let tool = std::fs::read_to_string(machine.at("home/.local/bin/tool")).unwrap();
+        assert!(tool == "as it was\n" && !machine.at("home/.local/bin/new").exists(), "{kind:?}: {said}");
+    }
 }
 
 #[tokio::test]

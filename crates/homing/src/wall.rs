@@ -1,5 +1,7 @@
-//! The wall around agents as the configuration has it, and its proof. `listed` is what is there for all of them where it lists.
+//! The wall around agents as the configuration has it, and its proof. `listed` is what is there for all of them where it lists,
+//! `home_places` what one of them has of a person's home.
 
+mod home_places;
 mod listed;
 
 use std::collections::BTreeMap;
@@ -17,9 +19,11 @@ use processes::wall::{
 use store_sqlite::SqliteStore;
 use worktrees::WorktreeRecords;
 
+use crate::config::agents::AgentTable;
 use crate::config::{Config, WallBy, WallLayoutBy, reference, user_directory};
 use crate::exit::{CliError, Exit};
 use crate::system;
+use home_places::home_places;
 
 /// Those who may run as the server's own user, of which `host` is the machine's person. Root is everybody's, so it is for
 /// nobody else, unless all are trusted.
@@ -133,6 +137,11 @@ pub(crate) fn around(config: &Config, data: &Path, unmapped: Unmapped) -> Result
     }))
 }
 
+/// The wall around one of the agents, with what that has of the home of whoever runs the server.
+pub(crate) fn of_agent(wall: &Arc<Wall>, config: &Config, name: &str, table: &AgentTable) -> Arc<Wall> {
+    Arc::new(Wall { home_places: home_places(config, name, table), ..Wall::clone(wall) })
+}
+
 /// A name that ends with a slash is a directory's: it is made, if it is missing.
 fn hidden(written: &str) -> Result<HiddenPath, CliError> {
     let path = path_of("hide", written)?;
@@ -184,6 +193,9 @@ fn proving(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<P
     let exe = system::exe().context("our own program cannot be found")?;
     // A probe is nobody's session.
     let mut wall = Wall::clone(&*around(config, data, Unmapped::Anybody)?);
+    // It tries what each of the agents has.
+    wall.home_places =
+        config.agents.iter().flat_map(|(name, table)| home_places(config, name, table)).collect();
     // It shall also say what gets through where nothing would be started for want of a wall.
     wall.layout = if wall.lists(whom == WallFor::Team) { WallLayout::List } else { WallLayout::Hide };
     let (wall, locks) = (Arc::new(wall), data.join("attempts"));

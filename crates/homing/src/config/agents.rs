@@ -39,6 +39,8 @@ pub(crate) struct AgentTable {
     /// Its home: `person`, `session`, or a path.
     #[schema(value_type = String)]
     pub(crate) home: Home,
+    /// With `home = "person"`: what of that home is there for it behind a wall that lists.
+    pub(crate) home_places: Vec<String>,
     /// The model of sessions that name none; empty for the agent's own choice.
     pub(crate) model: String,
     /// The mode of sessions that name none; empty for the agent's own choice.

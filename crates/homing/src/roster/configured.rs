@@ -107,11 +107,7 @@ impl ConfiguredAgent {
     }
 
     fn stamp(&self) -> Option<ProgramStamp> {
-        if self.program.contains('/') {
-            return stamp(Path::new(&self.program));
-        }
-        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-        std::env::split_paths(path.unwrap_or_default()).find_map(|dir| stamp(&dir.join(&self.program)))
+        stamp_in(&self.program, &self.env)
     }
 
     async fn look_or_recall(&self) -> Presence {
@@ -142,6 +138,20 @@ impl ConfiguredAgent {
             ..launch
         }
     }
+}
+
+/// True if the program of an agent with that name and environment is there.
+pub(crate) fn has_program(name: &str, table: &AgentTable, env: &[(String, String)]) -> bool {
+    let program = if table.program.is_empty() { name } else { &table.program };
+    stamp_in(program, env).is_some()
+}
+
+fn stamp_in(program: &str, env: &[(String, String)]) -> Option<ProgramStamp> {
+    if program.contains('/') {
+        return stamp(Path::new(program));
+    }
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    std::env::split_paths(path.unwrap_or_default()).find_map(|dir| stamp(&dir.join(program)))
 }
 
 fn stamp(path: &Path) -> Option<ProgramStamp> {

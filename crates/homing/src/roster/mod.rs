@@ -29,7 +29,7 @@ use crate::config::agents::{AfterItsFailure, AgentTable, Enabled, Home, Kind, Wo
 use crate::config::{AUTO, Config, reference};
 use crate::exit::{CliError, Exit};
 use crate::{system, wall};
-pub(crate) use configured::ConfiguredAgent;
+pub(crate) use configured::{ConfiguredAgent, has_program};
 
 /// Variables that say where things are in a home. With another home they would lead back to the first.
 pub(crate) const HOME_BOUND: [&str; 6] = [
@@ -59,6 +59,7 @@ impl Roster {
         let wall = wall::around(config, data, unmapped)?;
         let mut agents = Vec::new();
         for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
+            let wall = wall::of_agent(&wall, config, name, table);
             let made = make(name, table, data, &wall, spare).with_context(|| format!("agents.{name}"))?;
             agents.push(Arc::new(made));
         }

@@ -17,6 +17,7 @@ const AGENT_LOG: &str = "HOMING_SCRIPTED_LOG";
 /// The system, the programs of the agents, the homes that they may have, and what `[wall]` allows. `homes` are those of people who
 /// have a user of their own.
 pub(super) fn of(config: &Config, data: &Path, homes: Vec<PathBuf>) -> Result<ListedPaths, CliError> {
+    super::home_places::check(config)?;
     let mut all = ListedPaths::system();
     homes.iter().for_each(|home| all.add_home(home));
     let agents = config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No);
@@ -46,6 +47,7 @@ pub(super) fn of(config: &Config, data: &Path, homes: Vec<PathBuf>) -> Result<Li
     for (name, table) in agents {
         add_agent(&mut all, name, table, &around);
     }
+    super::home_places::add_for_all(&mut all);
     add_log(&mut all);
     Ok(all)
 }
@@ -68,8 +70,8 @@ fn add_agent(all: &mut ListedPaths, name: &str, table: &AgentTable, around: &[Pa
                 let places = std::env::split_paths(value).map(|place| place.join(program));
                 places.filter(|path| path.is_file()).take(1).for_each(|path| all.add_program(&path, around));
             }
-            // It has a place of its own for what does not stay.
-            "TMPDIR" => {}
+            // It has a place of its own for what does not stay, and places of its own in those (`home_places`).
+            "TMPDIR" | "XDG_CONFIG_HOME" | "XDG_DATA_HOME" | "XDG_STATE_HOME" | "XDG_CACHE_HOME" => {}
             name if HOME_BOUND.contains(&name) => all.add_named(value, ListedAccess::Write, around),
             _ => all.add_named(value, ListedAccess::Read, around),
         }

@@ -64,6 +64,58 @@ fn a_teams_agent_sees_its_own_directory_and_no_other() {
     }
 }
 
+/// The home of whoever runs the server, which is theirs: for a team an agent has its own places in it.
+#[test]
+fn a_teams_agent_has_its_own_places_in_a_persons_home_and_nothing_else() {
+    for setup in [setup(), setup().ordinary()] {
+        let mut homing = setup.start();
+        homing.terminate();
+        let home = homing.home().canonicalize().unwrap();
+        for directory in [".ssh", ".local/bin", "project"] {
+            fs::create_dir_all(home.join(directory)).unwrap();
+        }
+        for file in [".ssh/key", ".netrc", "project/file"] {
+            fs::write(home.join(file), format!("{CANARY} {file}\n")).unwrap();
+        }
+        fs::write(home.join(".gitconfig"), "[user]\n\tname = Ana\n").unwrap();
+        let config = "[agents.sh]\nenabled = true\nkind = \"command\"\nprogram = \"/bin/sh\"\nhome_places = [\".sh/\"]\n";
+        fs::write(homing.data().join("homing.toml"), config).unwrap();
+        homing.give_away();
+        homing.restart();
+        let [own, ..] = projects(&homing);
+        homing.give_away();
+        let ask = |directory: &Path, words: &str| {
+            let to = json!({ "new": { "directory": directory, "agent": "sh" } });
+            homing.http().converse(&to, words)
+        };
+        let look = "exec 2>&1; cd; ls -A; cat .ssh/key .netrc project/file ~+/.netrc; git config user.name; echo kept > .sh/kept; \
+                    echo x > .gitconfig; echo x > loose; cat .sh/kept loose; echo over";
+        let alone = ask(&own, look);
+        assert!(
+            alone.contains("canary-7d20b4 .netrc") && alone.contains("canary-7d20b4 .ssh/key"),
+            "{alone}"
+        );
+        fs::write(home.join(".gitconfig"), "[user]\n\tname = Ana\n").unwrap();
+        fs::remove_file(home.join("loose")).unwrap();
+        homing.give_away();
+        become_a_team(&homing);
+        let said = ask(&own, look);
+        assert!(!said.contains(CANARY), "{said}");
+        assert!(said.contains("Ana\n") && said.contains("kept\nx\nover"), "{said}");
+        assert!(home.join(".sh/kept").exists() && !home.join("loose").exists());
+        assert!(fs::read_to_string(home.join(".gitconfig")).unwrap().contains("Ana"));
+        // A project in it is there for those who work in it.
+        let said =
+            ask(&home.join("project"), "cat file; cat ../.netrc 2>&1; cat ../.ssh/key 2>&1; echo over");
+        assert!(said.contains("canary-7d20b4 project/file") && said.matches(CANARY).count() == 1, "{said}");
+        let proved = homing.run(&["doctor"]);
+        assert!(proved.out.contains("proved: agents cannot reach"), "{}", proved.out);
+        assert!(proved.out.contains(&home.join(".sh").display().to_string()), "{}", proved.out);
+        let left = fs::read_dir(&home).unwrap().flatten().map(|entry| entry.file_name());
+        assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("probe")), "doctor tidies up");
+    }
+}
+
 #[test]
 fn what_the_configuration_allows_is_in_the_list_and_another_layout_has_none() {
     let mut homing = setup().start();

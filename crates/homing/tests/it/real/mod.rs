@@ -1,12 +1,13 @@
 //! The whole product with real agents in front of the stub model: the same stories for each of them.
 //!
 //! `remember` is who knows what, `forget` is an agent that loses its conversations, `die` is who may be killed, `fail` is what a model
-//! server may do, `newcomer` is an agent that nobody has set up, `ask` is questions, `unasked` is settings by which nobody would be asked, `manage` is what people do with a session beside talking, `sandbox` is what codex brings along. What held is in a `table` of docs/agents.md. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
+//! server may do, `newcomer` is an agent that nobody has set up, `ask` is questions, `unasked` is settings by which nobody would be asked, `manage` is what people do with a session beside talking, `sandbox` is what codex brings along, `home` what a team's agents have of a person's home. What held is in a `table` of docs/agents.md. The other stories are written once and told of every agent, so an agent that needs an exception says so here.
 
 mod ask;
 mod die;
 mod fail;
 mod forget;
+mod home;
 mod manage;
 mod newcomer;
 mod remember;

@@ -5,7 +5,7 @@
 
 use crate::{Secret, WorkProgress};
 use agent::Agent;
-use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
+use kernel::{GroundPath, MergeHow, Moment, NewWorktree, PersonId, SessionId, Turn, UndoFiles};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::pin::Pin;
@@ -143,6 +143,13 @@ pub trait CallBack: Debug + Send + Sync + 'static {
 pub trait WallProver: Debug + Send + Sync + 'static {
     /// Tries it out from inside. May take a while.
     fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>>;
+
+    /// Why nothing that this person wants may run in a session of that owner, in words; none if it may. It would run as a user that is
+    /// the machine's person's alone.
+    fn refusal(&self, owner: PersonId, by: PersonId) -> Option<String> {
+        let _ = (owner, by);
+        None
+    }
 }
 
 /// The result of trying the wall.
@@ -273,8 +280,9 @@ pub trait Trees: Debug + Send + Sync + 'static {
         how: MergeHow,
         dry_run: bool,
     ) -> TreeReply<'_, Result<MergedTree, TreesError>>;
-    /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
-    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>>;
+    /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much. It is nobody's
+    /// session that this is done for, so whoever asks says whether nothing is started without a wall; here and with stores.
+    fn sweep(&self, age: Duration, walled: bool) -> TreeReply<'_, Result<usize, TreesError>>;
     /// Takes over the snapshots of a session that older versions have left in the repository around this directory. False if there was
     /// nothing to ask.
     fn take_over(&self, _: OwnedSession, _: &GroundPath) -> TreeReply<'_, Result<bool, TreesError>> {
@@ -297,6 +305,7 @@ pub trait Trees: Debug + Send + Sync + 'static {
         &self,
         _: SnapshotStoreSeen,
         _: Vec<SessionId>,
+        _walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
         Box::pin(async { Ok(SnapshotShare::default()) })
     }
@@ -306,11 +315,16 @@ pub trait Trees: Debug + Send + Sync + 'static {
         &self,
         _: SnapshotStoreSeen,
         _: Vec<SessionId>,
+        _walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
         Box::pin(async { Ok(SnapshotShare::default()) })
     }
     /// Gives back the room of snapshots that have gone, after a while.
-    fn compact_snapshots(&self, _: SnapshotStoreSeen) -> TreeReply<'_, Result<(), TreesError>> {
+    fn compact_snapshots(
+        &self,
+        _: SnapshotStoreSeen,
+        _walled: bool,
+    ) -> TreeReply<'_, Result<(), TreesError>> {
         Box::pin(async { Ok(()) })
     }
     /// Those of whose sessions no snapshots are taken from here on, and why, by the person's id.
@@ -669,7 +683,7 @@ impl Trees for NoTrees {
     ) -> TreeReply<'_, Result<MergedTree, TreesError>> {
         none()
     }
-    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
+    fn sweep(&self, _: Duration, _walled: bool) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async { Ok(0) })
     }
     fn files(

@@ -202,6 +202,7 @@ impl Worktrees {
     /// Lets the oldest snapshots of one person go as long as they take too much. Answers what is left.
     async fn bound_one(&self, owner: Owner, parts: &[OwnPart]) -> Result<u64, UnavailableError> {
         let limit = self.ports.limits.snapshot_bytes_per_person_max;
+        let walled = self.way_in.rights_cache.needs_wall().await?;
         let mut shares = Vec::new();
         for part in parts {
             let known = self.ports.snapshot_shares.known(&part.store, owner);
@@ -209,7 +210,7 @@ impl Worktrees {
             let share = match known {
                 Some(known) => known.share,
                 None => {
-                    let asked = self.trees.snapshot_share(part.store.clone(), part.sessions.clone());
+                    let asked = self.trees.snapshot_share(part.store.clone(), part.sessions.clone(), walled);
                     asked.await.map_err(unknown)?
                 }
             };
@@ -228,7 +229,7 @@ impl Worktrees {
                 break;
             }
             let part = &parts[at];
-            let going = self.trees.let_snapshots_go(part.store.clone(), part.sessions.clone());
+            let going = self.trees.let_snapshots_go(part.store.clone(), part.sessions.clone(), walled);
             shares[at] = going.await.map_err(unknown)?;
             self.ports.snapshot_shares.know(&part.store, owner, shares[at]);
             touched.insert(at);
@@ -236,7 +237,7 @@ impl Worktrees {
         for part in touched.iter().map(|at: &usize| &parts[*at]) {
             let repository = part.store.repository.for_readers();
             tracing::info!(person = %owner.1, repository, "the oldest snapshots have gone");
-            self.trees.compact_snapshots(part.store.clone()).await.map_err(unknown)?;
+            self.trees.compact_snapshots(part.store.clone(), walled).await.map_err(unknown)?;
         }
         // What is added from here on is added to what the stores take now.
         let now = self.trees.snapshot_stores().await.map_err(unknown)?;

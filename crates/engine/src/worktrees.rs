@@ -559,7 +559,11 @@ impl Worktrees {
             }
             Err(error) => tracing::warn!(%error, "worktrees could not be looked at; later again"),
         }
-        match self.trees.sweep(self.ports.limits.worktrees.snapshots).await {
+        let walled = match self.way_in.rights_cache.needs_wall().await {
+            Ok(walled) => walled,
+            Err(error) => return tracing::warn!(%error, "snapshots could not be cleared away; later again"),
+        };
+        match self.trees.sweep(self.ports.limits.worktrees.snapshots, walled).await {
             Ok(0) => {}
             Ok(snapshots) => tracing::info!(snapshots, "snapshots of turns have expired"),
             Err(error) => tracing::warn!(%error, "snapshots could not be cleared away; later again"),

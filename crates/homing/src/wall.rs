@@ -202,21 +202,30 @@ fn proving(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<P
     Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false, spare: None })
 }
 
-/// The wall of this server, which is tried before somebody else is let in.
+/// The wall of this server, which is tried before somebody else is let in, and those who are heard behind it.
 #[derive(Debug)]
-pub(crate) struct TriedWall(ProofRequest);
+pub(crate) struct TriedWall {
+    trying: ProofRequest,
+    as_is: Wall,
+}
 
 impl TriedWall {
-    pub(crate) fn new(config: &Config, data: &Path) -> Result<Self> {
-        Ok(Self(proving(config, data, std::process::id().cast_signed(), WallFor::Team)?))
+    pub(crate) fn new(config: &Config, data: &Path, unmapped: Unmapped) -> Result<Self> {
+        let trying = proving(config, data, std::process::id().cast_signed(), WallFor::Team)?;
+        let as_is = Wall { unmapped, ..Wall::clone(&trying.wall) };
+        Ok(Self { trying, as_is })
     }
 }
 
 impl engine::WallProver for TriedWall {
     fn prove(&self) -> Pin<Box<dyn Future<Output = engine::Proof> + Send + '_>> {
         Box::pin(async {
-            let proof = prove_as_used(self.0.clone()).await;
+            let proof = prove_as_used(self.trying.clone()).await;
             engine::Proof { proved: proof.proved, findings: proof.words() }
         })
+    }
+
+    fn refusal(&self, owner: PersonId, by: PersonId) -> Option<String> {
+        self.as_is.refusal(&owner.to_string(), &by.to_string()).map(str::to_owned)
     }
 }

@@ -181,7 +181,7 @@ impl BoundDaemon {
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
-            trees: trees_of(config, &data_dir.path, unmapped, spare.clone())?,
+            trees: trees_of(config, &data_dir.path, unmapped.clone(), spare.clone())?,
             scripts: roster.scripts(),
             after_failure: roster.after_failure(),
             // None is built yet: HTTP's people read the log.
@@ -190,7 +190,7 @@ impl BoundDaemon {
             mint: mint.clone(),
             seal: Arc::new(seal),
             call_back: Some(Arc::new(TurnFiles { dir: data_dir.path.join("turns"), url })),
-            wall: Arc::new(TriedWall::new(config, &data_dir.path)?),
+            wall: Arc::new(TriedWall::new(config, &data_dir.path, unmapped)?),
             trust_everyone: config.trust_everyone,
             policy: config.policy(),
             limits: config.limits(),

@@ -492,7 +492,7 @@ impl Trees for FaultyTrees {
         Box::pin(async move { Err(refused(&format!("nobody merges {name} in a story"))) })
     }
 
-    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
+    fn sweep(&self, _: Duration, _walled: bool) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async { Ok(0) })
     }
 

@@ -20,6 +20,11 @@ pub fn lose_walls() {
     lose(&[libc::SYS_landlock_create_ruleset], &forbidden, NAMESPACES);
 }
 
+/// Takes Landlock away, and nothing else.
+pub fn lose_landlock() {
+    lose(&[libc::SYS_landlock_create_ruleset], &[], 0);
+}
+
 /// Takes namespaces of processes away, and nothing else.
 pub fn lose_namespaces_of_processes() {
     lose(&[], &[], PROCESSES);

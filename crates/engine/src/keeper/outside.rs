@@ -179,6 +179,10 @@ impl Keeper {
         let refused = |keeper: &Self, reason| {
             RunningAttempt::bare(Runner::refused(keeper.engine.runner_ports(), run.fence, reason))
         };
+        // Asked before anybody is, because a process of an earlier turn may be kept.
+        if let Some(reason) = self.engine.people().wall.refusal(self.owner, run.by) {
+            return Ok(refused(self, reason));
+        }
         let Some(agent) = self.agent() else {
             let reason = format!("there is no agent called {:?} any more", self.scope.agent);
             return Ok(refused(self, reason));

@@ -5,6 +5,7 @@
 
 use super::chores::{CHORES_MAX, ChoreOver, ChoreSlot};
 use super::{Confirmation, Keeper, Stop, cause_of_item, finished_between};
+use crate::WallProver;
 use crate::story::Story;
 use crate::turn::Runner;
 use kernel::{
@@ -13,6 +14,7 @@ use kernel::{
     Request, RequestId, Return, Session, SessionId, Slot, StopWhy, Turn, TurnApproval,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use store::{
     Append, Cause, Entry, InboxItem, InboxRow, NewFact, NewOutgoing, OutgoingKind, RememberedRule, Resolved,
     RuleEffect, RuleRow, StoredEntry, StoredFact, Verdict,
@@ -240,6 +242,9 @@ struct Planning {
     own_acts: Vec<(&'static str, Option<MessageId>)>,
     fresh: Vec<bool>,
     owner: Option<PersonId>,
+    /// Whoever says what may run here, and the owner of the session before this.
+    wall: Arc<dyn WallProver>,
+    former_owner: PersonId,
     /// True if what is wanted is held by others, as far as the store has said.
     is_taken: bool,
     crowded_by: Option<String>,
@@ -272,6 +277,8 @@ impl Planning {
             own_acts: Vec::new(),
             fresh: Vec::new(),
             owner: None,
+            wall: keeper.engine.people().wall.clone(),
+            former_owner: keeper.owner,
             is_taken: slot == Slot::Taken,
             crowded_by,
         }
@@ -288,7 +295,10 @@ impl Planning {
             InboxItem::Say { message, by, delivery, under } => {
                 self.said.push(*message);
                 let (message, by, delivery, under) = (*message, *by, *delivery, *under);
-                self.tell(Command::Say { message, by, delivery, under }, cause);
+                // What may not run here is not said into what runs: it waits for a turn of its own, which is refused.
+                let can_steer = self.given.can_steer && self.refusal(by).is_none();
+                let given = Given { can_steer, ..self.given };
+                self.tell_given(Command::Say { message, by, delivery, under }, cause, &given);
             }
             InboxItem::Wake => self.tell(Command::Wake, cause),
             // What follows from it is in the news: the messages that may no longer be said.
@@ -298,14 +308,16 @@ impl Planning {
                 let given = self.given_for(request);
                 let (request, written_for) = (request.clone(), resolved.written_for.clone());
                 let rule = rule_with(&request, resolved, *by, self.given.now);
+                let refused = runs_something(&request).then(|| self.refusal(*by)).flatten();
                 let command = Command::Request { request, by: *by, written_for };
-                let verdict = match self.after.decide(command, &given) {
-                    Ok(facts) => {
+                let verdict = match (refused, self.after.decide(command, &given)) {
+                    (Some(why), _) => Verdict::Failed { why },
+                    (None, Ok(facts)) => {
                         self.take(facts, cause);
                         self.rules.extend(rule);
                         Verdict::Done
                     }
-                    Err(refusal) => Verdict::Refused(refusal),
+                    (None, Err(refusal)) => Verdict::Refused(refusal),
                 };
                 self.verdicts.push((*id, verdict));
             }
@@ -321,6 +333,10 @@ impl Planning {
         let is_full = self.staying.len() >= CHORES_MAX;
         if self.chore_slot == ChoreSlot::Taken && !is_full {
             return self.staying.push(asked.number);
+        }
+        if let Some(why) = self.refusal(by) {
+            self.drained.push(asked.number);
+            return self.verdicts.push((asked.id, Verdict::Failed { why }));
         }
         let (session, chore) = (self.session, asked.chore.clone());
         let judged = match self.after.decide(Request::Chore { session, chore }.by(by), &self.given) {
@@ -399,8 +415,19 @@ impl Planning {
         }
     }
 
+    /// Why nothing that this person wants may run here.
+    fn refusal(&self, by: PersonId) -> Option<String> {
+        let is_ours = by == PersonId::ENGINE;
+        (!is_ours).then(|| self.wall.refusal(self.owner.unwrap_or(self.former_owner), by)).flatten()
+    }
+
     fn tell(&mut self, command: Command, cause: Cause) {
-        match self.after.decide(command, &self.given) {
+        let given = self.given;
+        self.tell_given(command, cause, &given);
+    }
+
+    fn tell_given(&mut self, command: Command, cause: Cause, given: &Given) {
+        match self.after.decide(command, given) {
             Ok(facts) => self.take(facts, cause),
             Err(refusal) => tracing::debug!(?refusal, "nothing follows from this"),
         }
@@ -470,6 +497,24 @@ impl Planning {
             fresh: self.fresh,
             owner: self.owner,
         }
+    }
+}
+
+/// True if something runs because of it, or an agent acts on its words: on the session's ground, as its user.
+fn runs_something(request: &Request) -> bool {
+    match request {
+        Request::ChangeScope { .. } | Request::Undo { .. } | Request::Redo { .. } | Request::Chore { .. } => {
+            true
+        }
+        Request::Answer { answer, .. } => *answer != Answer::No,
+        Request::Edit { .. }
+        | Request::Withdraw { .. }
+        | Request::Hold { .. }
+        | Request::Release { .. }
+        | Request::Reorder { .. }
+        | Request::Stop { .. }
+        | Request::KeepScope { .. }
+        | Request::End { .. } => false,
     }
 }
 

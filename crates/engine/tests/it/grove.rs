@@ -289,7 +289,7 @@ impl Trees for Grove {
     fn progress(&self, _: SessionId) -> watch::Receiver<Option<WorkProgress>> {
         self.progress.subscribe()
     }
-    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
+    fn sweep(&self, _: Duration, _walled: bool) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async {
             self.act("sweep".to_owned()).await;
             Ok(0)
@@ -315,6 +315,7 @@ impl Trees for Grove {
         &self,
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
+        _walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
         let share = self.share(&store.key, &sessions);
         Box::pin(async move { Ok(share) })
@@ -323,6 +324,7 @@ impl Trees for Grove {
         &self,
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
+        _walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
         let oldest = self.share(&store.key, &sessions).oldest.unwrap();
         let is_gone = |key: &str, session: &SessionId, at: Moment| {

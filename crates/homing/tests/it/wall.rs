@@ -198,6 +198,27 @@ fn where_the_kernel_lacks_what_a_wall_is_made_of_nobody_else_is_let_in() {
     assert!(!people.expect(0).contains("bob"), "{}", people.out);
 }
 
+/// Mounts and namespaces alone leave sockets without a name open, through which a program outside could be asked for things.
+#[test]
+fn where_the_kernel_has_namespaces_and_no_landlock_nobody_else_is_let_in() {
+    testkit::lose_landlock();
+    let homing = homing();
+    let token = homing.data().join("token");
+    let said = shell(&homing, "api:wall/alone", &format!("cat {}", token.display()));
+    assert!(said.contains("over") && !said.contains(&homing.http().token), "what is hidden is hidden: {said}");
+    let lacks = ["the kernel has no Landlock", "OPEN"];
+    let said = homing.run(&["user", "add", "bob"]);
+    assert_ne!(said.code, Some(0), "{}", said.out);
+    for part in lacks.iter().chain(&["nobody else can be let in"]) {
+        assert!(said.err.contains(part), "no {part:?} in {}", said.err);
+    }
+    let said = homing.run(&["doctor"]);
+    for part in lacks.iter().chain(&["NOT proved"]) {
+        assert!(said.expect(0).contains(part), "no {part:?} in {}", said.out);
+    }
+    assert!(!said.out.contains("the kernel lets agents have no namespaces"), "{}", said.out);
+}
+
 #[test]
 fn a_hidden_directory_that_is_not_there_is_made_empty_and_hidden_when_it_is_filled() {
     let place = tempfile::tempdir().unwrap();
@@ -313,6 +334,70 @@ fn is_refused_without_root() {
         "{}",
         said.err
     );
+}
+
+/// The server may have as many open as the system allows; what it starts may not.
+#[test]
+fn agents_and_workers_have_a_bound_on_open_files() {
+    let yard = crate::yard::Yard::of(setup().config("[agents.scripted]\nlimits.files_max = 512\n"));
+    let said = yard.ask("!run ulimit -n; ulimit -Hn; ulimit -n 600; echo over");
+    assert!(said.contains("512\n512\n") && said.ends_with("over"), "{said}");
+    yard.homing.run(&["diff"]).expect(0);
+    let data = yard.homing.data().canonicalize().unwrap();
+    let is_worker = |pid: &std::path::PathBuf| {
+        let command = std::fs::read(pid.join("cmdline")).unwrap_or_default();
+        command.ends_with(b"\0ground\0")
+            && std::fs::read_link(pid.join("cwd")).is_ok_and(|at| at.starts_with(&data))
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let workers: Vec<_> = all.filter(is_worker).collect();
+    assert!(!workers.is_empty(), "one rests");
+    for worker in workers {
+        let limits = std::fs::read_to_string(worker.join("limits")).unwrap();
+        let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        let most: Vec<u64> = files.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert!(most.iter().all(|most| *most <= 65_536) && most.len() == 2, "{files}");
+    }
+}
+
+/// Whoever may prompt has a shell as the session's user, and the machine's person's is root.
+#[test]
+fn nobody_else_is_heard_in_a_session_that_runs_as_root() {
+    if !rustix::process::geteuid().is_root() {
+        return is_refused_without_root();
+    }
+    let config = "[agents.scripted]\nbackground = \"kept\"\nworktree.setup = \"id -un > by\"\n";
+    let homing = setup().config(config).start();
+    let link = crate::people::add(&homing, &["bob"]);
+    let code = link.rsplit('/').next().unwrap().trim();
+    let signed = homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
+    let bob = Http::new(&homing.http().host, &text(&signed, "secret"));
+    let receipt = homing.send("api:root/host", "!run id -un");
+    let (session, message) = (text(&receipt, "session"), text(&receipt, "id"));
+    assert!(text(&homing.http().until_final(&message), "answer").contains("root"));
+    homing.run(&["grant", "give", &session, "bob", "manage"]).expect(0);
+    // His own turn, while a process of hers is kept; and words into a turn of hers.
+    let to = json!({ "session": session });
+    let refused = |receipt: &serde_json::Value| {
+        let receipt = bob.until_final(&text(receipt, "id"));
+        assert_eq!((text(&receipt, "state"), text(&receipt, "why")), ("failed".into(), "refused".into()));
+        assert!(text(&receipt, "notice").contains("[wall.people]"), "{receipt}");
+        assert!(!receipt.to_string().contains("root:"), "{receipt}");
+    };
+    refused(&bob.send(&to, "!run head -1 /etc/shadow"));
+    homing.run(&["queue", "release", &session]);
+    let running = homing.http().send(&to, "!sleep 3000");
+    let steered = json!({ "to": to, "text": "!run head -1 /etc/shadow", "delivery": "steer" });
+    let steered = bob.post("/api/v1/messages", &steered).expect(202);
+    let running = homing.http().until_final(&text(&running, "id"));
+    assert!(!running.to_string().contains("shadow"), "{running}");
+    refused(&steered);
+    // Whatever is done on the ground is done as root, too, and so is a script there.
+    let path = format!("/api/v1/sessions/{session}/scope");
+    let entered = bob.post(&path, &json!({ "enter": { "name": "blue" } }));
+    assert!(entered.status >= 400 && entered.text().contains("[wall.people]"), "{}", entered.text());
+    // The machine's person is heard as before.
+    assert!(shell(&homing, "api:root/other", "id -un").contains("root"));
 }
 
 #[test]

@@ -511,6 +511,21 @@ impl Wall {
     }
 }
 
+/// Why somebody is not heard in a session that runs as root, and what to do.
+const UNMAPPED_SENDER: &str = "the server runs as root, and so would this session: nobody but the machine's person is heard in it, until \
+                               its owner has a user of this machine in [wall.people] (`homing user ls` has the ids), or the server \
+                               runs as an ordinary user";
+
+impl Wall {
+    /// Why nothing that this person wants runs in a session of that owner; none if it may. Both by their ids.
+    pub fn refusal(&self, whose: &str, by: &str) -> Option<&'static str> {
+        match &self.unmapped {
+            Unmapped::Only(host) if !self.people.contains_key(whose) && by != host => Some(UNMAPPED_SENDER),
+            Unmapped::Only(_) | Unmapped::Anybody => None,
+        }
+    }
+}
+
 impl SessionWall {
     /// Everything that it holds: what is hidden, what is listed, and the data directory.
     fn held(&self) -> impl Iterator<Item = &HeldFile> {
@@ -728,6 +743,14 @@ mod tests {
             "{why:?}"
         );
         assert!(!starts(&Unmapped::Anybody, "usr_eve").unwrap());
+        // Nor does anybody else speak where the machine's person runs.
+        let heard = |unmapped: &Unmapped, whose, by| {
+            let wall = Wall { people: people.clone(), unmapped: unmapped.clone(), ..Wall::default() };
+            wall.refusal(whose, by).is_none()
+        };
+        assert!(heard(&root, "usr_host", "usr_host") && heard(&root, "usr_bob", "usr_eve"));
+        assert!(!heard(&root, "usr_host", "usr_eve") && !heard(&root, "usr_host", "usr_bob"));
+        assert!(heard(&Unmapped::Anybody, "usr_host", "usr_eve"));
     }
 
     #[test]

@@ -50,11 +50,12 @@ impl GroundWorkers {
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
         step: ShareStep,
+        walled: bool,
     ) -> Result<SnapshotShare, TreesError> {
         let of = OwnedSession {
             session: SessionId::from_bits(0),
             whose: store.whose,
-            walled: false,
+            walled,
             tree_bytes_left: None,
         };
         let sessions =
@@ -273,18 +274,14 @@ impl Trees for GroundWorkers {
         Box::pin(async move { merged(self.call(of, GroundCall::Merge { name, is_apply, dry_run }).await?) })
     }
 
-    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
+    fn sweep(&self, age: Duration, walled: bool) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async move {
             let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
             let mut swept = 0;
             for whose in self.0.setup.wall.os_users() {
                 // Of no session: it sees none's directories but the repositories that lie open.
-                let of = OwnedSession {
-                    session: SessionId::from_bits(0),
-                    whose,
-                    walled: false,
-                    tree_bytes_left: None,
-                };
+                let of =
+                    OwnedSession { session: SessionId::from_bits(0), whose, walled, tree_bytes_left: None };
                 match self.call(of, GroundCall::Sweep { age_ms }).await? {
                     GroundAnswer::Swept { count } => swept += count,
                     _ => return Err(odd()),
@@ -328,20 +325,26 @@ impl Trees for GroundWorkers {
         &self,
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
+        walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
-        Box::pin(self.share_of(store, sessions, ShareStep::Look))
+        Box::pin(self.share_of(store, sessions, ShareStep::Look, walled))
     }
 
     fn let_snapshots_go(
         &self,
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
+        walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
-        Box::pin(self.share_of(store, sessions, ShareStep::LetGo))
+        Box::pin(self.share_of(store, sessions, ShareStep::LetGo, walled))
     }
 
-    fn compact_snapshots(&self, store: SnapshotStoreSeen) -> TreeReply<'_, Result<(), TreesError>> {
-        Box::pin(async move { self.share_of(store, Vec::new(), ShareStep::Compact).await.map(drop) })
+    fn compact_snapshots(
+        &self,
+        store: SnapshotStoreSeen,
+        walled: bool,
+    ) -> TreeReply<'_, Result<(), TreesError>> {
+        Box::pin(async move { self.share_of(store, Vec::new(), ShareStep::Compact, walled).await.map(drop) })
     }
 
     fn set_full(&self, full: BTreeMap<String, String>) {

@@ -1,6 +1,7 @@
 //! The state that every handler can reach: the engine, the bounds, and the door's own few things that change.
 
 use crate::ServerConfig;
+use crate::connections::{ConnectionBounds, ConnectionPlace, Connections, Evicted};
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::middleware::CredentialCache;
@@ -16,7 +17,7 @@ use kernel::PersonId;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// After a rest, requests of so many seconds may come at once.
 const BURST_SECONDS: u32 = 5;
@@ -50,8 +51,7 @@ pub(crate) struct HttpDoor {
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics: Metrics,
-    /// By the network that counts as one caller.
-    pub(crate) connections: Arc<Places<IpAddr>>,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) streams: Arc<Places<PersonId>>,
     pub(crate) looks: Arc<Places<PersonId>>,
     /// By bytes.
@@ -73,7 +73,12 @@ impl HttpDoor {
             cookies: Cookies::new(port),
             oidc: config.oidc.clone().map(Oidc::new).transpose()?,
             metrics: Metrics::new(),
-            connections: Places::new(config.connections_max, config.connections_per_address_max),
+            connections: Connections::new(ConnectionBounds::new(
+                config.connections_max,
+                config.connections_strangers_max,
+                config.connections_per_address_max,
+                config.connections_per_person_max,
+            )),
             streams: Places::new(config.streams_max, config.streams_per_person_max),
             looks: Places::new(config.looks_max, config.looks_per_person_max),
             bodies: Places::new(config.body_bytes_max, config.body_bytes_per_person_max),
@@ -110,11 +115,10 @@ impl HttpDoor {
         })
     }
 
-    /// A place for one more connection from there. Whoever comes through a proxy that we trust is counted by nobody here: the
-    /// proxy speaks for many.
-    pub(crate) fn take_connection(&self, address: IpAddr) -> Result<Place<IpAddr>, NoPlace> {
-        let network = network_of(address);
+    /// A place for one more connection from there, and the word if it has to go again. Whoever comes through a proxy that we trust
+    /// is counted by nobody here: the proxy speaks for many.
+    pub(crate) fn take_connection(&self, address: IpAddr) -> (ConnectionPlace, oneshot::Receiver<Evicted>) {
         let is_proxy = self.config.trusted_proxies.iter().any(|proxy| proxy.has(address.to_canonical()));
-        if is_proxy { self.connections.take_for_many(network) } else { self.connections.take(network) }
+        self.connections.add(network_of(address), is_proxy)
     }
 }

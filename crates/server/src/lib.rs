@@ -12,6 +12,7 @@ mod audit;
 mod bindings;
 mod browser_app;
 mod browser_stream;
+mod connections;
 mod cursor;
 mod door;
 mod export_import;
@@ -101,10 +102,15 @@ pub struct ServerConfig {
     pub strangers_per_second: u32,
     /// Tries to sign in, for each address, in a minute; 0 is no limit.
     pub sign_ins_per_minute: u32,
-    /// Connections at once; further ones wait to be accepted.
+    /// Connections at once.
     pub connections_max: usize,
-    /// Those of one address, of IPv6 of one /64; further ones are refused. 0 is no bound of its own. A trusted proxy has none.
+    /// Those that have shown no good credential, at most half of all; with more, the oldest of whoever has the most goes.
+    pub connections_strangers_max: usize,
+    /// Those of them from one address, of IPv6 of one /64; with more, the oldest of these goes. 0 is no bound of its own. A trusted
+    /// proxy has none.
     pub connections_per_address_max: usize,
+    /// Those on which one person has shown a credential; on further ones they are refused. 0 is no bound of its own.
+    pub connections_per_person_max: usize,
     /// Streams at once; further ones are refused.
     pub streams_max: usize,
     /// Those of one person. 0 is no bound of its own.
@@ -148,7 +154,9 @@ impl ServerConfig {
             strangers_per_second: 20,
             sign_ins_per_minute: 10,
             connections_max: 8_192,
+            connections_strangers_max: 2_048,
             connections_per_address_max: 2_048,
+            connections_per_person_max: 2_048,
             streams_max: 4_096,
             streams_per_person_max: 1_024,
             looks_max: 256,

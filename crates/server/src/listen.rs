@@ -1,8 +1,8 @@
 //! Connections: taking the address, accepting, encrypting, bounding what each may cost, and closing the door in order.
 
 use crate::ServerConfig;
+use crate::connections::{ConnectionPlace, Evicted};
 use crate::door::{HttpDoor, SharedDoor};
-use crate::places::Place;
 use crate::proxies::Peer;
 use crate::tls::Tls;
 use api::{Code, Problem};
@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
@@ -103,16 +103,14 @@ impl BoundServer {
         let mut connections = JoinSet::new();
         let farewells = Arc::new(Semaphore::new(FAREWELLS_MAX));
         loop {
-            let room = door.connections.count() < door.config.connections_max;
             tokio::select! {
                 () = &mut shutdown => break,
-                accepted = listener.accept(), if room => match accepted {
-                    Ok((stream, address)) => match door.take_connection(address.ip()) {
-                        Ok(place) => {
-                            connections.spawn(talk(door.clone(), stream, address, router.clone(), place));
-                        }
-                        Err(_) => turn_away(&door, &farewells, stream),
-                    },
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, address)) => {
+                        let (place, goes) = door.take_connection(address.ip());
+                        let opened = OpenedConnection { place, goes, farewells: farewells.clone() };
+                        connections.spawn(talk(door.clone(), stream, address, router.clone(), opened));
+                    }
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -142,28 +140,30 @@ pub fn url_of(mut address: SocketAddr, is_encrypted: bool) -> String {
     format!("{scheme}://{address}")
 }
 
-/// Tells somebody who has too many connections already, unless too many are being told: then they just end.
-fn turn_away(door: &SharedDoor, farewells: &Arc<Semaphore>, mut stream: TcpStream) {
-    let is_plain = door.config.tls.is_none();
-    let Ok(place) = farewells.clone().try_acquire_owned() else { return };
-    tokio::spawn(async move {
-        let _place = place;
-        let telling = async {
-            if is_plain {
-                stream.write_all(&answer_of(&too_many_connections())).await?;
-                stream.shutdown().await?;
-                // What is unread when we close would take our answer back.
-                tokio::io::copy(&mut stream.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
-            }
-            io::Result::Ok(())
-        };
-        // Whoever does not listen has heard enough.
-        let _ = tokio::time::timeout(FAREWELL_WAIT, telling).await;
-    });
+/// A connection with its place, until it has to go.
+struct OpenedConnection {
+    place: ConnectionPlace,
+    goes: oneshot::Receiver<Evicted>,
+    farewells: Arc<Semaphore>,
 }
 
-fn too_many_connections() -> Problem {
-    let detail = "your address has as many connections open as one may (limits.connections_per_address_max)";
+/// Tells whoever is at the other end of a connection that has to go why, unless too many are being told: then it just ends.
+async fn tell_why(farewells: &Semaphore, evicted: Evicted, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let Ok(_place) = farewells.try_acquire() else { return };
+    let telling = async {
+        stream.write_all(&answer_of(&too_many_connections(evicted.bound))).await?;
+        stream.shutdown().await?;
+        // What is unread when we close would take our answer back.
+        tokio::io::copy(&mut stream.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
+        io::Result::Ok(())
+    };
+    // Whoever does not listen has heard enough.
+    let _ = tokio::time::timeout(FAREWELL_WAIT, telling).await;
+}
+
+fn too_many_connections(bound: &str) -> Problem {
+    let detail =
+        format!("others wanted to come in, and no credential was shown on this connection ({bound})");
     Problem::new(Code::TooManyRequests, detail)
 }
 
@@ -172,20 +172,21 @@ async fn talk(
     stream: TcpStream,
     address: SocketAddr,
     router: Router,
-    _place: Place<IpAddr>,
+    mut opened: OpenedConnection,
 ) {
     // Small answers should not wait for company; if that cannot be had, they do.
     let _ = stream.set_nodelay(true);
     let stream = StallTimeoutStream { stream, stall_max: door.config.stall_max, stalled: None };
     let Some(tls) = &door.config.tls else {
-        return serve_http(&door, stream, Peer::new(address, false), router).await;
+        return serve_http(&door, stream, Peer::new(address, false), router, opened).await;
     };
     let shaken = tokio::select! {
         shaken = tokio::time::timeout(door.config.handshake_max, shake_hands(tls, stream)) => shaken,
         () = door.closing() => return,
+        _ = &mut opened.goes => return,
     };
     match shaken {
-        Ok(Ok(Some(stream))) => serve_http(&door, stream, Peer::new(address, true), router).await,
+        Ok(Ok(Some(stream))) => serve_http(&door, stream, Peer::new(address, true), router, opened).await,
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
         Err(_) => tracing::debug!("a connection took too long to be encrypted"),
@@ -239,19 +240,26 @@ async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     peer: Peer,
     router: Router,
+    OpenedConnection { place, goes, farewells }: OpenedConnection,
 ) {
-    let connection = http1::Builder::new()
+    let router = Extension(place.handle()).layer(router);
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(door.config.head_max)
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(Extension(peer).layer(router)));
-    let mut connection = pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         () = door.closing() => {
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
             connection.await
+        }
+        Ok(evicted) = goes => {
+            if evicted.is_idle {
+                tell_why(&farewells, evicted, connection.into_parts().io.into_inner()).await;
+            }
+            return;
         }
     };
     if let Err(error) = ended {

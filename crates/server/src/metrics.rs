@@ -33,6 +33,8 @@ struct Gauges {
     memory: Gauge,
     kept: Gauge,
     connections: Gauge,
+    connections_strangers: Gauge,
+    connections_closed: Gauge,
     connections_refused: Gauge,
     streams: Gauge,
     streams_refused: Gauge,
@@ -66,8 +68,18 @@ impl Metrics {
             ("kept_sessions", "Sessions being kept right now", &now.kept),
             ("http_connections", "Connections open right now", &now.connections),
             (
+                "http_connections_strangers",
+                "Connections that have shown no good credential",
+                &now.connections_strangers,
+            ),
+            (
+                "http_connections_closed",
+                "Connections of strangers that were closed in favour of new ones",
+                &now.connections_closed,
+            ),
+            (
                 "http_connections_refused",
-                "Connections for which there was no place",
+                "Requests on connections for which their person had no place",
                 &now.connections_refused,
             ),
             ("http_streams", "Streams open right now", &now.streams),
@@ -111,8 +123,11 @@ impl Metrics {
         let store = door.engine.gauges();
         self.now.memory.set(resident_bytes());
         self.now.kept.set(small(door.engine.kept() as u64));
-        self.now.connections.set(small(door.connections.count() as u64));
-        self.now.connections_refused.set(small(door.connections.refused()));
+        let connections = door.connections.counts();
+        self.now.connections.set(small(connections.all as u64));
+        self.now.connections_strangers.set(small(connections.strangers as u64));
+        self.now.connections_closed.set(small(connections.evicted));
+        self.now.connections_refused.set(small(connections.refused));
         self.now.streams.set(small(door.streams.count() as u64));
         self.now.streams_refused.set(small(door.streams.refused()));
         self.now.looks.set(small(door.looks.count() as u64));

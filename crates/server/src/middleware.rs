@@ -4,8 +4,10 @@
 //! is name, origin, credential, so that a page of another site learns nothing, not even whether a credential is good.
 
 use crate::browser_app;
-use crate::door::{HttpDoor, SharedDoor};
+use crate::connections::ConnectionHandle;
+use crate::door::{AGAIN_SECONDS, HttpDoor, LATER, SharedDoor};
 use crate::extract::RequestMeta;
+use crate::places::NoPlace;
 use crate::problem::{ApiError, ApiResult};
 use crate::proxies::{Peer, RequestSource};
 use crate::rate_limit::RetryAfter;
@@ -42,6 +44,8 @@ const CORRELATION_LENGTH_MAX: usize = 64;
 /// Every request passes here, in and out.
 pub(crate) async fn middleware(State(door): State<SharedDoor>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
+    let connection = request.extensions().get::<ConnectionHandle>().cloned();
+    let _under_way = connection.as_ref().map(ConnectionHandle::begin);
     let meta = meta_of(&door, &request);
     let is_strict = meta.secure && has_public_name(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -90,6 +94,11 @@ async fn pass(door: &SharedDoor, mut request: Request, next: Next) -> Response {
         Err(error) => return error.into_response(),
     };
     if let Some(by) = &by {
+        if let Some(connection) = request.extensions().get::<ConnectionHandle>()
+            && let Err(no) = connection.is_of(by.person)
+        {
+            return too_many_connections(no).into_response();
+        }
         request.extensions_mut().insert(by.clone());
     }
     let wish = read_of(&request);
@@ -153,6 +162,16 @@ async fn who(
         door.strangers.take(&network_of(address), Instant::now()).map_err(too_many_requests)?;
     }
     Err(error)
+}
+
+fn too_many_connections(no: NoPlace) -> ApiError {
+    let words = match no {
+        NoPlace::Full => "there are as many connections of people as may be (limits.connections_max)",
+        NoPlace::Own => {
+            "you have as many connections open as one person may (limits.connections_per_person_max)"
+        }
+    };
+    ApiError::new(Code::TooManyRequests, words).after(AGAIN_SECONDS, LATER)
 }
 
 pub(crate) fn too_many_requests(wait: RetryAfter) -> ApiError {

@@ -39,16 +39,7 @@ impl<K: Eq + Hash + Copy> Places<K> {
 
     /// A place, until it is dropped.
     pub(crate) fn take(self: &Arc<Self>, whose: K) -> Result<Place<K>, NoPlace> {
-        self.take_within(whose, self.each_max)
-    }
-
-    /// The same for somebody who speaks for many: only the bound of all counts.
-    pub(crate) fn take_for_many(self: &Arc<Self>, whose: K) -> Result<Place<K>, NoPlace> {
-        self.take_within(whose, self.max)
-    }
-
-    fn take_within(self: &Arc<Self>, whose: K, each_max: usize) -> Result<Place<K>, NoPlace> {
-        self.add(whose, 1, each_max)?;
+        self.add(whose, 1, self.each_max)?;
         Ok(Place { places: self.clone(), whose, count: 1 })
     }
 
@@ -126,7 +117,7 @@ mod tests {
         let places = Places::new(4, 2);
         let mine = [places.take('a').unwrap(), places.take('a').unwrap()];
         assert_eq!(places.take('a').unwrap_err(), NoPlace::Own);
-        let theirs = [places.take('b').unwrap(), places.take_for_many('b').unwrap()];
+        let theirs = [places.take('b').unwrap(), places.take('b').unwrap()];
         assert_eq!(places.take('c').unwrap_err(), NoPlace::Full);
         assert_eq!((places.count(), places.refused()), (4, 2));
         drop(mine);

@@ -6,7 +6,50 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use testkit::{Authority, CommandOutput, Homing, eventually};
 
-use crate::{homing, setup};
+use crate::{homing, setup, text};
+
+/// A connection from that address of this machine, on which nothing is said.
+fn connection_from(runtime: &tokio::runtime::Runtime, address: &str, host: &str) -> std::net::TcpStream {
+    runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+        socket.connect(host.parse().unwrap()).await.unwrap().into_std().unwrap()
+    })
+}
+
+/// More than there may be, from one address and from many, some of which begin a request and do not end it.
+#[test]
+fn strangers_who_open_all_the_connections_they_can_shut_nobody_out() {
+    let homing = setup().config("[limits]\nconnections_max = 16\nconnections_per_address_max = 4\n").start();
+    let session = text(&homing.send("api:crowd/a", "hello"), "session");
+    let mut follow = homing.http().follow(&format!("/api/v1/sessions/{session}/facts"), None).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut held = Vec::new();
+    for round in 0..3 {
+        for last in (1..=9).chain([1; 20]) {
+            let stranger = connection_from(&runtime, &format!("127.0.0.{last}"), &homing.http().host);
+            if held.len() % 2 == 0 {
+                // One that is gone already cannot be told anything.
+                let _ = std::io::Write::write_all(&mut &stranger, b"POST /api/v1/sign-in HTTP/1.1\r\nHost: ");
+            }
+            held.push(stranger);
+        }
+        let began = std::time::Instant::now();
+        homing.run(&["ls"]).expect(0);
+        assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(
+            homing.converse("api:crowd/a", &format!("round {round}")).contains(&format!("round {round}"))
+        );
+        follow.until(|heard| heard.json.to_string().contains(&format!("round {round}")));
+    }
+    let figures = homing.http().get("/metrics").text();
+    let figure = |name: &str| -> u64 {
+        let line = figures.lines().find_map(|line| line.strip_prefix(&format!("homing_http_{name} ")));
+        line.unwrap_or_else(|| panic!("no {name}: {figures}")).parse().unwrap()
+    };
+    assert!(figure("connections") <= 16 && figure("connections_strangers") <= 8, "{figures}");
+    assert!(figure("connections_closed") > 60, "{figures}");
+}
 
 /// A server with a certificate for these names.
 struct Encrypted {

@@ -68,6 +68,7 @@ fn plan(config: &ProgramConfig, program: &Path, args: &[&str]) -> Result<TreePla
         closes_input: true,
         memory_bytes_max: Some(MEMORY_BYTES_MAX),
         processes_max: Some(PROCESSES_MAX),
+        files_max: config.limits.files_max,
         wall: wall.around_look(program, Path::new(home), locks)?,
         ..TreePlan::new(exe.clone(), locks.clone(), tree, argv, "/")
     })

@@ -280,6 +280,8 @@ pub(crate) struct LimitsTable {
     pub(crate) memory_max: Size,
     /// Processes at a time; 0 is no bound.
     pub(crate) processes_max: u32,
+    /// Open files of each of its processes; 0 is no bound but the server's own.
+    pub(crate) files_max: u32,
 }
 
 /// The presence of an agent.

@@ -247,6 +247,7 @@ fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<Program
             output_bytes_max: limits.output_max.0,
             memory_bytes_max: Some(limits.memory_max.0).filter(|bytes| *bytes > 0),
             processes_max: Some(limits.processes_max).filter(|count| *count > 0),
+            files_max: Some(u64::from(limits.files_max)).filter(|count| *count > 0),
         },
         ..usual
     })

@@ -144,6 +144,9 @@ impl BirthOrder {
     fn limit(&self) -> io::Result<()> {
         rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
         if let Some(files_max) = self.files_max {
+            // Nobody can raise what the system allows us.
+            let most = rustix::process::getrlimit(Resource::Nofile).maximum;
+            let files_max = most.map_or(files_max, |most| most.min(files_max));
             let files = Rlimit { current: Some(files_max), maximum: Some(files_max) };
             rustix::process::setrlimit(Resource::Nofile, files)?;
         }

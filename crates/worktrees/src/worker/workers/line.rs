@@ -28,6 +28,8 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Processes of a worker: a few gits, each with its helpers.
 const PROCESSES_MAX: u32 = 64;
+/// Open files of each of them, as an agent has. The server itself may have as many as the system allows.
+const FILES_MAX: u64 = 65_536;
 /// The variables of the server that a worker gets. Its own ignore file counts where it works as the server's user.
 const ENVIRONMENT: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
@@ -88,6 +90,7 @@ async fn start(setup: &WorkerSetup, key: &WorkerKey) -> Result<ProcessTree, Proc
             .collect(),
         memory_bytes_max: Some(MEMORY_BYTES_MAX),
         processes_max: Some(PROCESSES_MAX),
+        files_max: Some(FILES_MAX),
         wall,
         spare: setup.spare.clone(),
         ..TreePlan::new(setup.exe.clone(), setup.locks.clone(), name, argv, &*places.own.to_string_lossy())

@@ -76,7 +76,8 @@ impl Separation {
                  refuses what could be done with that",
             ),
             Self::Nothing => Some(
-                "the kernel lets agents have no namespaces (that takes root, or namespaces of users), or [wall] wants none",
+                "the kernel lets agents have no namespaces (that takes root, or namespaces of users), or [wall] wants none: \
+                 what listens in a hidden place can be reached by whoever knows its name",
             ),
         }
     }

@@ -362,9 +362,14 @@ fn input_has_ended() -> bool {
 }
 
 /// Answers a line for each path.
+/// Beside what is read as told: somebody who listens, as a `tmux` does that was started meanwhile.
+pub(super) const LATE_SOCKET: &str = "socket";
+
 fn read_as_told() -> ExitCode {
     for path in io::stdin().lines().map_while(Result::ok) {
-        let tried = shut("read what was made while it runs", [read_or_list(Path::new(&path))]);
+        let path = Path::new(&path);
+        let reached = connect(&path.with_file_name(LATE_SOCKET));
+        let tried = shut("read or reach what was made while it runs", [read_or_list(path), reached]);
         println!("{}", serde_json::to_string(&tried).unwrap_or_default());
     }
     ExitCode::SUCCESS

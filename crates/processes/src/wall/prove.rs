@@ -14,7 +14,7 @@ use kernel::{GroundPath, SessionId, TreeName};
 use uuid::Uuid;
 
 use super::enforce::Separation;
-use super::probe::{Outsider, ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
+use super::probe::{LATE_SOCKET, Outsider, ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
 use super::{
     DataDirectory, HiddenPath, ListedAccess, Wall, WallKind, WalledSession, landlock_rules, new_root,
     syscalls,
@@ -220,7 +220,9 @@ async fn made_late(proving: &ProofRequest, whose: &str) -> Result<ProbeResult, P
     let mut tree = begin(&plan, &ProbeOrder::ReadAsTold).await?;
     let (mut said, mut found) = (Vec::new(), Vec::new());
     for number in 0..proving.tries {
-        let secret = stage.make_late(number).map_err(ProcessError::failed)?;
+        // Landlock keeps nobody from a socket whose name they know; then that is said among what is missing.
+        let listens = tree.separation() != Some(Separation::Nothing);
+        let (secret, _listener) = stage.make_late(number, listens).map_err(ProcessError::failed)?;
         tree.input(format!("{}\n", secret.display()).as_bytes()).await?;
         while !said.contains(&b'\n') {
             match tree.next().await {
@@ -395,13 +397,19 @@ impl RenameStage {
         if number.is_multiple_of(2) { fs::rename(here, there) } else { fs::rename(there, here) }
     }
 
-    /// Makes something in the place that was not there.
-    fn make_late(&self, number: u32) -> io::Result<PathBuf> {
+    /// Makes something in the place that was not there: a file, and perhaps somebody who listens beside it.
+    fn make_late(&self, number: u32, listens: bool) -> io::Result<(PathBuf, Option<UnixListener>)> {
         let above = self.late.join(number.to_string());
         fs::create_dir_all(&above)?;
         fs::set_permissions(&above, fs::Permissions::from_mode(0o755))?;
         plant(&above.join("secret"))?;
-        Ok(above.join("secret"))
+        if !listens {
+            return Ok((above.join("secret"), None));
+        }
+        let socket = above.join(LATE_SOCKET);
+        let listener = UnixListener::bind(&socket)?;
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777))?;
+        Ok((above.join("secret"), Some(listener)))
     }
 
     /// A probe in that session, behind this wall.

@@ -238,7 +238,7 @@ fn where_there_is_no_wall_the_probe_finds_everything() {
         "choose processors for the server or the supervisor: OPEN",
         "read another session's home: OPEN",
         "read what is hidden while it is renamed: OPEN",
-        "read what was made while it runs: OPEN",
+        "read or reach what was made while it runs: OPEN",
         "reach an abstract socket of the server's: OPEN",
     ] {
         assert!(said.contains(what), "not {what:?} in {said}");

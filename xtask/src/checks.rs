@@ -52,6 +52,7 @@ pub(crate) fn build(root: &Path) -> Result<Tally> {
 pub(crate) fn tests(root: &Path, scale: Scale) -> Result<Tally> {
     let provider = tools::provider()?;
     tools::shells()?;
+    tools::sandbox()?;
     let mut nextest = nextest(root, "all")?;
     nextest.arg("--workspace").env(tools::PROVIDER_VARIABLE, &provider).envs(counts::variables(scale));
     counted(root, "all", nextest)

@@ -45,6 +45,8 @@ pub(crate) fn tools(args: &ToolsArgs) -> Result<()> {
     println!("schemathesis   {}", schemathesis()?.display());
     println!("oidc-provider  {}", provider()?.display());
     println!("shells         {}", shells()?);
+    sandbox()?;
+    println!("sandbox        bwrap");
     Ok(())
 }
 
@@ -106,6 +108,14 @@ pub(crate) fn shells() -> Result<String> {
         apt_install(shell).with_context(|| format!("{shell} is missing; install it"))?;
     }
     Ok(SHELLS.join(", "))
+}
+
+/// The sandbox that agents bring along which is tried behind the wall, as far as the system has it.
+pub(crate) fn sandbox() -> Result<()> {
+    if answers(Path::new("bwrap"), "") {
+        return Ok(());
+    }
+    apt_install("bubblewrap").context("bubblewrap is missing; install it")
 }
 
 struct CargoTool {

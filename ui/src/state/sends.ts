@@ -111,8 +111,12 @@ export class Sends {
 
   #failed(one: Outgoing, error: unknown, tries: number): void {
     const code = error instanceof Refused ? error.code : null
-    this.#set(one.key, { state: 'failed', problem: { ...wordsOf(error), code: isPassing(error) && code !== 'disk_full' ? null : code } })
-    if (!isPassing(error) || isRefused(error, 'disk_full')) return
+    // A full disk is not over in a moment.
+    const isAgain = isPassing(error) && !isRefused(error, 'disk_full')
+    const words = wordsOf(error)
+    const hint = isAgain ? 'What you wrote is kept, and is sent again by itself.' : words.hint
+    this.#set(one.key, { state: 'failed', problem: { what: words.what, hint, code: isAgain ? null : code } })
+    if (!isAgain) return
     const told = error instanceof Refused ? (error.problem.retry_after ?? 0) * 1_000 : 0
     const wait = Math.max(told, Math.min(AGAIN_MS_MAX, AGAIN_MS * 2 ** tries))
     this.#world.after(wait, () => {

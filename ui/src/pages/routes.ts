@@ -1,6 +1,7 @@
 // The pages besides sign-in, sessions and session: each is fetched when somebody goes there. A page is a line here and a file.
 import type { Component } from 'svelte'
 import type { Me } from '../api/types'
+import { canBegin, isAdmin } from '../model/people'
 
 export interface Route {
   /** The first piece of its address. */
@@ -8,26 +9,24 @@ export interface Route {
   title: string
   /** True if it stands in the bar above, where there is room for few. */
   inBar?: boolean
-  /** True if the menu and the palette lead there, for whom it is of use. */
+  /** True if it is for them: the menu and the palette lead there, and it is shown. */
   offered: (me: Me) => boolean
   load: () => Promise<{ default: Component }>
 }
 
 const everybody = () => true
-const admins = (me: Me) => (me.role === 'admin' || me.role === 'owner') && me.rights.includes('admin')
-const beginners = (me: Me) => me.role !== 'viewer' && me.rights.includes('prompt')
 
 export const routes: Route[] = [
-  { page: 'new', title: 'New session', offered: beginners, load: () => import('./new/New.svelte') },
+  { page: 'new', title: 'New session', offered: canBegin, load: () => import('./new/New.svelte') },
   { page: 'approvals', title: 'Approvals', inBar: true, offered: everybody, load: () => import('./approvals/Approvals.svelte') },
   { page: 'worktrees', title: 'Worktrees', inBar: true, offered: everybody, load: () => import('./worktrees/Worktrees.svelte') },
   { page: 'agents', title: 'Agents', inBar: true, offered: everybody, load: () => import('./agents/Agents.svelte') },
   { page: 'usage', title: 'Usage', inBar: true, offered: everybody, load: () => import('./usage/Usage.svelte') },
   { page: 'people', title: 'People', inBar: true, offered: everybody, load: () => import('./people/People.svelte') },
   { page: 'groups', title: 'Groups', offered: everybody, load: () => import('./people/Groups.svelte') },
-  { page: 'roots', title: 'Directories', offered: admins, load: () => import('./people/Roots.svelte') },
+  { page: 'roots', title: 'Directories', offered: isAdmin, load: () => import('./people/Roots.svelte') },
   { page: 'offers', title: 'Offers', offered: everybody, load: () => import('./offers/Offers.svelte') },
-  { page: 'audit', title: 'Audit', inBar: true, offered: admins, load: () => import('./audit/Audit.svelte') },
+  { page: 'audit', title: 'Audit', inBar: true, offered: isAdmin, load: () => import('./audit/Audit.svelte') },
   { page: 'tokens', title: 'Tokens and browsers', offered: everybody, load: () => import('./tokens/Tokens.svelte') },
   { page: 'route', title: 'Where a message goes', offered: everybody, load: () => import('./route/Explain.svelte') },
   { page: 'settings', title: 'Settings', inBar: true, offered: everybody, load: () => import('./settings/Settings.svelte') },

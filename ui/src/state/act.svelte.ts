@@ -1,4 +1,13 @@
 // What a page asks of the server: whether it is under way, what came of it, and what went wrong, so that each page says it alike.
+//
+// Whoever is refused for what they are may have become something else meanwhile: they are asked after again, and the page offers what
+// is theirs now.
+import { isRefused } from '../api/problem'
+import { person } from './person.svelte'
+
+function heed(error: unknown): void {
+  if (isRefused(error, 'role_too_low', 'right_missing', 'not_allowed')) void person.look()
+}
 
 /** Something that a person does: one at a time. */
 export class Act {
@@ -18,6 +27,7 @@ export class Act {
       return done
     } catch (error) {
       this.problem = error
+      heed(error)
       return undefined
     } finally {
       this.isBusy = false
@@ -47,6 +57,7 @@ export class Loaded<T> {
       this.problem = null
     } catch (error) {
       if (asked === this.#asked) this.problem = error
+      heed(error)
     } finally {
       if (asked === this.#asked) this.isLoading = false
     }

@@ -33,8 +33,8 @@ export default defineConfig(({ command }) => ({
     outDir: 'dist',
     // One style sheet: a page's styles are small, and none of them arrives after its page.
     cssCodeSplit: false,
-    // A list of what to load beforehand would put every chunk's name into app.js.
-    modulePreload: false,
+    // index.html names what app.js imports at once, so that both come together; pages need nothing but themselves.
+    modulePreload: { polyfill: false, resolveDependencies: (_, dependencies, { hostType }) => (hostType === 'html' ? dependencies : []) },
     // Nothing becomes a data: address; the policy allows them for images alone.
     assetsInlineLimit: 0,
     reportCompressedSize: true,

@@ -67,8 +67,13 @@ export class SessionState {
 
   /** Asks for the end of the log already, before it is known who is there: most often somebody is. */
   prefetch(): void {
-    this.#first ??= calls.factsBefore(this.id, null, FIRST_FACTS)
-    this.#first.catch(() => {})
+    if (this.#first) return
+    const first = calls.factsBefore(this.id, null, FIRST_FACTS)
+    this.#first = first
+    // Nobody was there, as it turned out: whoever comes asks again.
+    first.catch(() => {
+      if (this.#first === first) this.#first = null
+    })
   }
 
   get hasAll(): boolean {

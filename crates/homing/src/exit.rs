@@ -156,7 +156,11 @@ fn refused(problem: Box<Problem>) -> CliError {
     let hint = match problem.code {
         Code::NotFound => Some(not_found_hint(&problem.detail).to_owned()),
         Code::NotAllowed => Some(grant_hint(&problem.detail)),
-        code => hint(code).or_else(|| hint_to_ask_otherwise(code)).map(str::to_owned),
+        code => {
+            // What the server says of this very case is better than advice for the code.
+            let is_usual = problem.hint == code.hint();
+            hint(code).or_else(|| hint_to_ask_otherwise(code).filter(|_| is_usual)).map(str::to_owned)
+        }
     };
     let hint = hint.unwrap_or_else(|| problem.hint.clone());
     CliError { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }

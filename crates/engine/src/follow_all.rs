@@ -38,7 +38,7 @@ pub enum BrowserUpdate {
 }
 
 /// A watched session, and what is told next of it.
-type Watching = Pin<Box<dyn Future<Output = (SessionId, ReadyFollow, Option<FollowUpdate>)> + Send>>;
+type Watching = Pin<Box<dyn Future<Output = (SessionId, Box<ReadyFollow>, Option<FollowUpdate>)> + Send>>;
 
 /// Everything that one browser shows, one after the other, without end.
 pub struct FollowAll {
@@ -83,7 +83,7 @@ impl Views {
         let (watched, mut first) = (FuturesUnordered::new(), VecDeque::from([BrowserUpdate::Began(place)]));
         for (session, number) in watches {
             match self.follow(by, session, number).await {
-                Ok(follow) => watched.push(next_of(session, follow.with_readiness())),
+                Ok(follow) => watched.push(next_of(session, Box::new(follow.with_readiness()))),
                 Err(ViewError::Access(AccessError::NotFound { .. })) => {
                     first.push_back(BrowserUpdate::Gone(None, session));
                 }
@@ -113,7 +113,7 @@ fn bad_watch(reason: String) -> InvalidError {
     InvalidError { field: "watch", reason }
 }
 
-fn next_of(session: SessionId, mut follow: ReadyFollow) -> Watching {
+fn next_of(session: SessionId, mut follow: Box<ReadyFollow>) -> Watching {
     Box::pin(async move {
         let told = follow.next().await;
         (session, follow, told)
@@ -123,7 +123,7 @@ fn next_of(session: SessionId, mut follow: ReadyFollow) -> Watching {
 /// The next thing that is heard for a browser.
 enum Next {
     Changed(RowChange),
-    Watched(SessionId, ReadyFollow, Option<FollowUpdate>),
+    Watched(SessionId, Box<ReadyFollow>, Option<FollowUpdate>),
 }
 
 impl FollowAll {

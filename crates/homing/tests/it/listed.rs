@@ -203,7 +203,9 @@ fn an_agents_own_sandbox_works_behind_either_layout() {
                 let said = shell(&homing, &own, &format!("command -v {program} || echo absent; {command}"));
                 if said.contains("absent") {
                     // `cargo xtask tools` installs what it can; what was not tried is said where somebody looks.
-                    crate::counted(format_args!("{program} is not installed here: not tried behind a wall that {layout}s"));
+                    crate::counted(format_args!(
+                        "{program} is not installed here: not tried behind a wall that {layout}s"
+                    ));
                     continue;
                 }
                 assert!(said.contains("inside\nclosed"), "{layout}, {program}: {said}");

@@ -205,7 +205,10 @@ fn where_the_kernel_has_namespaces_and_no_landlock_nobody_else_is_let_in() {
     let homing = homing();
     let token = homing.data().join("token");
     let said = shell(&homing, "api:wall/alone", &format!("cat {}", token.display()));
-    assert!(said.contains("over") && !said.contains(&homing.http().token), "what is hidden is hidden: {said}");
+    assert!(
+        said.contains("over") && !said.contains(&homing.http().token),
+        "what is hidden is hidden: {said}"
+    );
     let lacks = ["the kernel has no Landlock", "OPEN"];
     let said = homing.run(&["user", "add", "bob"]);
     assert_ne!(said.code, Some(0), "{}", said.out);

@@ -358,7 +358,7 @@ fn walled(launch: &Launch) -> WalledSession<'_> {
     WalledSession { session: *session, whose, directory, must: *walled }
 }
 
-fn make_directory(path: &Path) -> Result<(), Trouble> {
+pub(crate) fn make_directory(path: &Path) -> Result<(), Trouble> {
     std::fs::create_dir_all(path).map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))
 }
 

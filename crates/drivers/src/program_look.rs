@@ -10,7 +10,7 @@ use kernel::{SessionId, TreeName};
 use processes::{ProcessError, ProcessTree, TreeEvent, TreeExit, TreePlan};
 use uuid::Uuid;
 
-use crate::program::ProgramConfig;
+use crate::program::{ProgramConfig, make_directory};
 
 /// The longest that a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ const PROCESSES_MAX: u32 = 256;
 const NO_HOME: &str = "/tmp";
 /// The part of a complaint that is shown.
 const COMPLAINT_BYTES_MAX: usize = 300;
-/// What whoever keeps programs in unusual places can do.
+/// The remedy for whoever keeps programs in unusual places.
 const HINT: &str =
     "it is asked behind the wall, without its home: `[wall] allow_read` says what else it needs";
 
@@ -51,8 +51,7 @@ pub(crate) async fn ask(config: &ProgramConfig, program: &Path, args: &[&str]) -
 
 fn plan(config: &ProgramConfig, program: &Path, args: &[&str]) -> Result<TreePlan, ProcessError> {
     let ProgramConfig { exe, locks, wall, .. } = config;
-    std::fs::create_dir_all(locks)
-        .map_err(|why| ProcessError::Failed(format!("{}: {why}", locks.display())))?;
+    make_directory(locks).map_err(|trouble| ProcessError::Failed(trouble.detail))?;
     let home = home(config);
     let mut env = config.env.clone();
     // It has one of its own, under the usual name.

@@ -83,7 +83,7 @@ struct OpenConnections {
     /// Those of strangers, by network, the oldest first.
     strangers: HashMap<IpAddr, BTreeSet<u64>>,
     strangers_count: usize,
-    /// How many each person has.
+    /// The number that each person has.
     known: HashMap<PersonId, usize>,
     evicted: u64,
     refused: u64,

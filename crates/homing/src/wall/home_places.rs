@@ -43,7 +43,7 @@ pub(super) fn home_places(config: &Config, name: &str, table: &AgentTable) -> Ve
     table.home_places.iter().filter_map(held).collect()
 }
 
-/// What is there for all agents and workers.
+/// Adds the places that are there for all agents and workers.
 pub(super) fn add_for_all(all: &mut ListedPaths) {
     for place in FOR_ALL {
         let (home, place) = place_in(place, |name| std::env::var(name).ok());

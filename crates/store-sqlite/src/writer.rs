@@ -533,13 +533,15 @@ mod tests {
         });
     }
 
+    fn write(tx: &mut SqliteTx) -> Result<(), SqliteError> {
+        tx.db().execute_batch("UPDATE counters SET inbox = inbox")?;
+        Ok(())
+    }
+
     /// Commits until it is known that the disk is quick.
     async fn until_quick(writer: &Writer) {
         while !writer.queue.state().is_quick {
-            writer
-                .change(0, |tx| Ok(tx.db().execute_batch("UPDATE counters SET inbox = inbox")?))
-                .await
-                .unwrap();
+            writer.change(0, write).await.unwrap();
         }
     }
 
@@ -556,6 +558,8 @@ mod tests {
             let (end, ends) = std::sync::mpsc::channel::<()>();
             let (stalls, mut begun) = (writer.clone(), Some(begun));
             let stalled = tokio::spawn(async move {
+                // Brought by the clock, it is on the thread that heard it, and nobody else was woken.
+                tokio::time::sleep(Duration::from_millis(1)).await;
                 let change = stalls.change(0, move |_| {
                     let _ = begun
                         .take()
@@ -583,9 +587,13 @@ mod tests {
         until_quick(&writer).await;
         let slow = |tx: &mut SqliteTx| {
             std::thread::sleep(QUICK_MAX * 2);
-            Ok(tx.db().execute_batch("UPDATE counters SET inbox = inbox")?)
+            write(tx)
         };
-        writer.change(0, |_| Ok(std::thread::sleep(QUICK_MAX * 2))).await.unwrap();
+        let look = |_: &mut SqliteTx| {
+            std::thread::sleep(QUICK_MAX * 2);
+            Ok(())
+        };
+        writer.change(0, look).await.unwrap();
         assert!(writer.queue.state().is_quick, "nothing was written");
         writer.change(0, slow).await.unwrap();
         assert!(!writer.queue.state().is_quick);

@@ -252,7 +252,9 @@ fn a_slow_program_does_not_keep_the_server_from_starting() {
     let go = programs.0.path().join("go");
     let slow = format!("#!/bin/sh\nwhile [ ! -e {} ]; do sleep 0.05; done\necho 0.61.0\n", go.display());
     programs.add("gemini", &slow);
-    let homing = programs.setup().start();
+    // It is asked behind the wall, where what it waits for has to be there.
+    let sees = format!("[wall]\nallow_read = [{:?}]\n", programs.0.path());
+    let homing = programs.setup().config(&sees).start();
     assert_eq!(homing.run(&["send", "-f", "hello"]).expect(0), "#1 hello\n");
     assert!(!homing.server_log().contains("found: "), "{}", homing.server_log());
     fs::write(go, "").unwrap();

@@ -340,7 +340,7 @@ async fn logged(session: &str, fits: impl Fn(&str) -> bool, remote: &Remote) -> 
     for _ in 0..LOGGED_PAGES_MAX {
         let after = end.saturating_sub(LIMIT_MAX as u64);
         let limit = u32::try_from(end - after).ok();
-        let query = FactsQuery { after: Some(after), limit, readiness: None };
+        let query = FactsQuery { after: Some(after), limit, ..FactsQuery::default() };
         let page = remote.client.facts(session, &query).await.or_cli_error()?;
         let rules = page.items.iter().filter_map(|fact| match &fact.what {
             What::Rule(rule) => subject(rule),

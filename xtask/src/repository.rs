@@ -71,7 +71,10 @@ impl Room {
     }
 }
 
-fn read_files(root: &Path) -> Result<(BTreeMap<String, String>, BTreeMap<String, Vec<u8>>)> {
+/// Files by path, as text or as bytes.
+type FilesOf<T> = BTreeMap<String, T>;
+
+fn read_files(root: &Path) -> Result<(FilesOf<String>, FilesOf<Vec<u8>>)> {
     // Files not yet added count too: chores are run before the commit.
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

@@ -45,7 +45,7 @@ pub(crate) const SCREENS: [&str; 13] = [
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' blob: data:; font-src 'self'; worker-src 'self'; manifest-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-                      require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
+                      require-trusted-types-for 'script'; trusted-types svelte-trusted-html homing-worker";
 /// A year: as long as anybody keeps anything.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 

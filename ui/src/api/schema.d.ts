@@ -672,7 +672,7 @@ export interface paths {
         /**
          * Explain where a message would go
          * @description Name exactly one of `session`, `conversation` and `new=true`; with the last two together, a new session would take the
-         *     conversation over. Nothing is changed.
+         *     conversation over. With `agent` and `model` it says whether a session that is there has them. Nothing is changed.
          */
         get: operations["explain"];
         put?: never;
@@ -844,6 +844,7 @@ export interface paths {
          *     those named `progress`: the work that goes on between turns, as the session has it, and `null` once it is over.
          *     With `readiness=true`, events named `readiness` (without `id`, too) say how ready the session is whenever that changes.
          *     A reader that is too slow is cut off, and comes back with the last number it has.
+         *     A page may also go backwards (`before`), and have the words of the messages that its facts name (`words=true`).
          */
         get: operations["facts"];
         put?: never;
@@ -1119,6 +1120,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{id}/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a session's turns
+         * @description The newest first, each with how its message begins and the numbers of its first and last fact, so that one may go there at once.
+         */
+        get: operations["turns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{id}/undo": {
         parameters: {
             query?: never;
@@ -1270,6 +1291,30 @@ export interface paths {
          * @description The credential of this very request is good for nothing any more. That takes no right: whoever holds it may end it.
          */
         post: operations["sign_out"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow everything that a browser shows
+         * @description A stream without end, under `Accept: text/event-stream`. Its events have names, and one JSON object each: `began` (first),
+         *     `session` (a row of `GET /sessions` that changed or came into sight), `gone`, and of each watched session `fact` (from the number
+         *     given, in order, without a gap), `live`, `progress` and `readiness`. Open it first, then load lists: whatever changes after is
+         *     told. To go on after a break, or with other watches, open another one with the cursor and the numbers that you have; nothing is
+         *     lost in between. A reader that is too slow is cut off.
+         */
+        get: operations["browser_stream"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1878,6 +1923,52 @@ export interface components {
             /** @description The fault, in words. */
             why: string;
         };
+        /** @description `began`: the first event. Whatever changes after the cursor is told. */
+        BrowserBegan: {
+            /** @description Where to begin again. */
+            cursor: string;
+        };
+        /** @description `fact`: the next fact of a watched session. */
+        BrowserFact: {
+            /** @description The fact, as in `GET /sessions/{id}/facts`. */
+            fact: components["schemas"]["Fact"];
+            /** @description The session. */
+            session: string;
+        };
+        /** @description `gone`: a session that may not be seen any more, or a watched one that never could. */
+        BrowserGone: {
+            /** @description Where to go on after it; a watched session may be told as gone without. */
+            cursor?: string | null;
+            /** @description The session. */
+            session: string;
+        };
+        /** @description `live`: words of a watched session ahead of its log. They come again as facts. */
+        BrowserLive: {
+            /** @description The words, and their place. */
+            live: components["schemas"]["Live"];
+            /** @description The session. */
+            session: string;
+        };
+        /** @description `progress`: how far the work between a watched session's turns is. */
+        BrowserProgress: {
+            progress?: components["schemas"]["Progress"] | null;
+            /** @description The session. */
+            session: string;
+        };
+        /** @description `readiness`: how ready a watched session is, at first and whenever that changes. */
+        BrowserReadiness: {
+            /** @description As in `GET /sessions/{id}/readiness`. */
+            readiness: components["schemas"]["Readiness"];
+            /** @description The session. */
+            session: string;
+        };
+        /** @description `session`: a session's row in lists is another one, or new to you. */
+        BrowserSession: {
+            /** @description Where to go on after it. */
+            cursor: string;
+            /** @description The row as it is now. */
+            session: components["schemas"]["Session"];
+        };
         /** @description Where a chain ends. */
         ChainHead: {
             /**
@@ -2211,9 +2302,14 @@ export interface components {
         Facts: {
             /** @description The facts, in order. */
             items: components["schemas"]["Fact"][];
+            /** @description The words of the messages that the facts name, by their ids, if they were asked for. */
+            messages?: {
+                [key: string]: components["schemas"]["SaidMessage"];
+            };
             /**
              * Format: int64
-             * @description Give this as `after` to get the next page. A page without items is the end, for now.
+             * @description Give this as `after` to get the next page. A page without items is the end, for now. Of a page that was asked for with
+             *     `before`: give it as `before` to get the page before this one; with 1 or less there is none.
              */
             next: number;
         };
@@ -3938,6 +4034,19 @@ export interface components {
             /** @description Its version. */
             version: string;
         };
+        /** @description The words of a message, and whatever goes along. */
+        SaidMessage: {
+            /** @description When it was accepted. */
+            at: components["schemas"]["At"];
+            /** @description The images and files that go along with it. */
+            attachments?: components["schemas"]["Attached"][];
+            /** @description The person who said it. */
+            by: components["schemas"]["Who"];
+            /** @description True if there are more of them: `GET /messages/{id}?words=true` has all. A page has at most about a mebibyte of words. */
+            cut?: boolean;
+            /** @description Its words. */
+            text: string;
+        };
         /** @description Somebody who said something elsewhere. */
         SaidThere: {
             /**
@@ -4359,6 +4468,8 @@ export interface components {
         };
         /** @description This session and no other. */
         ToSession: {
+            /** @description The agent and model that it has to have: with another one the message is refused (`other_agent`). */
+            expect?: components["schemas"]["Expect"];
             /** @description The session. */
             session: string;
         };
@@ -4406,6 +4517,46 @@ export interface components {
             oldest: string;
             /** @description The command that brings it up to date. */
             update: string;
+        };
+        /** @description A turn in a list. */
+        TurnSummary: {
+            /** @description When it began. */
+            at: components["schemas"]["At"];
+            /** @description The person who said that. */
+            by: components["schemas"]["Who"];
+            /** @description True if there are more of them. */
+            cut?: boolean;
+            ended_at?: components["schemas"]["At"] | null;
+            /**
+             * Format: int64
+             * @description The number of the fact that started it.
+             */
+            first: number;
+            /**
+             * Format: int64
+             * @description The number of the fact that ended it.
+             */
+            last?: number | null;
+            /** @description The message that it began with. */
+            message: string;
+            outcome?: components["schemas"]["Outcome"] | null;
+            /**
+             * Format: int32
+             * @description Its number.
+             */
+            turn: number;
+            /** @description The beginning of the message's words. */
+            words: string;
+        };
+        /** @description A page of a session's turns, the newest first. */
+        Turns: {
+            /** @description The turns. */
+            items: components["schemas"]["TurnSummary"][];
+            /**
+             * Format: int32
+             * @description Give this as `before` to get the next page; none on the last one.
+             */
+            next?: number | null;
         };
         /** @description One file of an undo. */
         UndoFile: {
@@ -9349,6 +9500,10 @@ export interface operations {
                 new?: boolean;
                 /** @description The directory of the session if one is made; it is looked at as for a real one. */
                 directory?: string;
+                /** @description The agent that a session that is there has to have, as in `expect` of a message; with another one it would be refused. */
+                agent?: string;
+                /** @description The model that it has to have. */
+                model?: string;
             };
             header?: never;
             path?: never;
@@ -10454,6 +10609,8 @@ export interface operations {
             query?: {
                 /** @description Only facts with a higher number; 0, the place before the first fact, if nothing is said. */
                 after?: number;
+                /** @description Instead, the facts before this number: a page of the newest of them, in ascending order. Not of a stream. */
+                before?: number;
                 /** @description The most facts on a page; a stream has no limit. */
                 limit?: number;
                 /**
@@ -10461,6 +10618,8 @@ export interface operations {
                  *     `readiness`.
                  */
                 readiness?: boolean;
+                /** @description True if a page also has the words of the messages that its facts name. Not of a stream. */
+                words?: boolean;
             };
             header?: {
                 /** @description The `id` of the last event that was received, for a stream; it beats `after`. */
@@ -12567,6 +12726,106 @@ export interface operations {
             };
         };
     };
+    turns: {
+        parameters: {
+            query?: {
+                /** @description Only turns with a lower number; the newest if nothing is said. */
+                before?: number;
+                /** @description The most turns on the page; 50 if nothing is said. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The session. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of turns. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Turns"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     preview_undo: {
         parameters: {
             query: {
@@ -13691,6 +13950,97 @@ export interface operations {
                 };
             };
             /** @description `unavailable`: not available just now; `disk_full`: the disk is full; `unclear`: not known whether it was accepted */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    browser_stream: {
+        parameters: {
+            query?: {
+                /** @description The `cursor` of the last event that had one; without it the stream begins at the present. */
+                cursor?: string;
+                /**
+                 * @description A session whose facts, live words, progress and readiness are told, and the number of the last fact that is known of it:
+                 *     `SESSION:NUMBER`. Said once for each, at most 32 times.
+                 */
+                watch?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What happens, as it happens. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request; `bad_cursor`: not a cursor */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now; `too_many_streams`: too many streams are open */
             503: {
                 headers: {
                     [name: string]: unknown;

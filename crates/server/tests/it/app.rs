@@ -70,7 +70,9 @@ async fn a_file_below_the_hash_is_kept_for_ever_and_comes_as_it_was_asked_for() 
     assert_eq!((head(&plain, "content-encoding"), head(&plain, "vary")), ("", "accept-encoding"));
     assert_eq!(head(&plain, "content-type"), "text/javascript; charset=utf-8");
     assert_eq!(head(&plain, "cache-control"), "public, max-age=31536000, immutable");
-    assert!(head(&plain, "content-security-policy").contains("trusted-types svelte-trusted-html"));
+    assert!(
+        head(&plain, "content-security-policy").contains("trusted-types svelte-trusted-html homing-worker")
+    );
     let plain = plain.bytes().await.unwrap();
     for (asked, encoding) in [("gzip", "gzip"), ("br, gzip;q=0.1", "gzip"), ("br", ""), ("gzip;q=0", "")] {
         let answer = get(&world, &script, Some(asked)).await;

@@ -1,7 +1,10 @@
 //! Sessions, as lists and single reads show them.
 
 use crate::object::object_maybe;
-use crate::{Address, At, EndWhy, Links, Origin, OwnWorktree, ScopeWorktree, Usage, Waiting, Who};
+use crate::{
+    Address, At, EndWhy, Failure, Grant, Links, Origin, Outcome, OwnWorktree, ScopeWorktree, Usage, Waiting,
+    Who,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -204,6 +207,18 @@ pub struct Session {
     pub awake: bool,
     /// The number of its messages that are not final.
     pub pending: u32,
+    /// The number of those that are held.
+    #[serde(default)]
+    pub held: u32,
+    /// The number of the agent's questions that are open.
+    #[serde(default)]
+    pub questions: u32,
+    /// What you may do with it: the strongest thing that you were given, as far as your role lets it count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may: Option<Grant>,
+    /// Its last turn that is over, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastTurn>,
     /// Why it does not go on, if something of it waits; in lists, of the first 50 of a page that have something pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
@@ -228,6 +243,9 @@ pub struct Session {
     /// The worktree that the directory is in, if it has entered one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<ScopeWorktree>,
+    /// The branch that the worktree was on when it was entered, as far as that was written down. Nobody looks for it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The number of times where and how it acts has changed.
     pub epoch: u32,
     /// Of which session it is a fork, if it is one.
@@ -248,6 +266,23 @@ pub struct Session {
     pub touched_at: At,
     /// Where to go from here.
     pub links: Links,
+}
+
+/// The last turn of a session that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastTurn {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How it failed, if that is how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// When it ended.
+    pub at: At,
+    /// The number of the fact that ended it.
+    pub number: u64,
+    /// The beginning of the agent's last words in it, at most 200 bytes; missing if it said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
 }
 
 /// An agent's own word about a session.

@@ -24,6 +24,8 @@ const OUTPUT_AHEAD_MAX: usize = 32;
 /// The part of a script's output that people are shown in one fact, and in all of them.
 const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// The longest name of a branch that is written down with a scope: as long as one that somebody may ask for.
+const BRANCH_BYTES_MAX: usize = 255;
 /// The time for which a piece of output waits for more.
 const OUTPUT_WAIT: Duration = Duration::from_secs(1);
 /// The time between two words about its progress, however often whoever does it says one.
@@ -257,7 +259,8 @@ impl ErrandRunner {
             output.end().await;
             ran.map_err(|why| format!("the worktree was not entered, because its setup failed: {why}"))?;
         }
-        Ok(Return::Entered { directory: entered.directory, home })
+        let branch = Some(agent::bounded(&entered.branch, BRANCH_BYTES_MAX));
+        Ok(Return::Entered { directory: entered.directory, home, branch })
     }
 
     async fn undo(

@@ -48,7 +48,8 @@ impl Worktrees {
                 let is_last = people.len() < PAGE;
                 for person in people {
                     let groups = Vec::new();
-                    let by = Seer { org: org.org, person: person.person, groups, bound: None };
+                    let by =
+                        Seer { org: org.org, person: person.person, role: person.role, groups, bound: None };
                     asked += self.take_over_of(by).await?;
                     after = Some(person.handle);
                 }

@@ -446,7 +446,12 @@ pub fn grant_of(by: &Principal, record: &Record) -> Option<Grant> {
     } else {
         record.grants.iter().filter(|(grantee, _)| by.is(*grantee)).map(|(_, grant)| *grant).max()
     };
-    given.map(|grant| if by.role == Role::Viewer { Grant::View } else { grant })
+    given.map(|grant| grant_as(by.role, grant))
+}
+
+/// The part of a grant that counts for somebody of this role: whoever is a viewer only looks, whatever they were given.
+pub fn grant_as(role: Role, given: Grant) -> Grant {
+    if role == Role::Viewer { Grant::View } else { given }
 }
 
 /// The strongest thing `by` may do with an agent; none means that it does not exist for them. An agent of which nothing
@@ -458,7 +463,7 @@ pub fn agent_grant_of(by: &Principal, agent: &str) -> Option<Grant> {
         (_, Some((_, given))) => *given,
         (_, None) => Some(Grant::Prompt),
     };
-    given.map(|grant| if by.role == Role::Viewer { Grant::View } else { grant })
+    given.map(|grant| grant_as(by.role, grant))
 }
 
 /// True if a directory is this root, or lies under it. Both are canonical; what is not is under nothing.

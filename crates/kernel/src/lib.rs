@@ -33,7 +33,7 @@ mod worktree;
 pub use access::{
     Act, Authorized, Denied, DoorAddress, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights,
     Role, address_space, agent_grant_of, authorize, authorize_address, authorize_new, authorize_org,
-    authorize_right, grant_of, is_under,
+    authorize_right, grant_as, grant_of, is_under,
 };
 pub use address::{ADDRESS_PARTS_MAX, Address, NotAnAddress, PART_BYTES_MAX, Part, SCHEME_BYTES_MAX, Scheme};
 pub use approval::{Answer, Answerer, ApprovalForm, ApprovalTerms, TurnApproval};

@@ -45,6 +45,8 @@ pub struct Worktree {
     pub name: String,
     /// The directory that the session goes back to when it leaves.
     pub home: GroundPath,
+    /// The branch that it was on when it was entered, for people; none if it was entered before that was written down.
+    pub branch: Option<String>,
 }
 
 /// A wish for another scope.
@@ -182,6 +184,8 @@ pub enum Return {
         directory: GroundPath,
         /// Where it goes back to.
         home: GroundPath,
+        /// The branch that the worktree is on.
+        branch: Option<String>,
     },
     /// Everything the turn had changed is as it was.
     Undone,
@@ -381,8 +385,10 @@ impl Session {
     pub(crate) fn returned(&self, errand: Errand, came: Return, given: &Given) -> Facts {
         let kind = came.kind();
         match (&self.work, came) {
-            (Work::Away(away), Return::Entered { directory, home }) if away.is(errand, ErrandKind::Enter) => {
-                self.entered(away, directory, home, given)
+            (Work::Away(away), Return::Entered { directory, home, branch })
+                if away.is(errand, ErrandKind::Enter) =>
+            {
+                self.entered(away, directory, (home, branch), given)
             }
             (Work::Away(away), Return::Undone) if away.is(errand, ErrandKind::Undo) => {
                 let What::Undo { turn, .. } = away.what else { return vec![] };
@@ -412,9 +418,15 @@ impl Session {
         }
     }
 
-    fn entered(&self, away: &Away, directory: GroundPath, home: GroundPath, given: &Given) -> Facts {
+    fn entered(
+        &self,
+        away: &Away,
+        directory: GroundPath,
+        (home, branch): (GroundPath, Option<String>),
+        given: &Given,
+    ) -> Facts {
         let (What::Enter(worktree), Some(scope)) = (&away.what, self.scope()) else { return vec![] };
-        let worktree = Some(Worktree { name: worktree.name.clone(), home });
+        let worktree = Some(Worktree { name: worktree.name.clone(), home, branch });
         let scope = Scope { directory, worktree, ..scope.clone() };
         match self.life {
             Life::Open(_) => self.changed(scope, given),

@@ -5,16 +5,16 @@ use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, Query, address, json_bytes, limit};
 use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
-use crate::people::who;
+use crate::people::{grant_form, who};
 use crate::problem::{ApiError, ApiResult};
-use crate::wire::{at, end_why, links, origin_form, progress_form, waiting_form};
+use crate::wire::{at, end_why, links, origin_form, outcome_words, progress_form, waiting_form};
 use crate::worktrees::chore_response;
 use api::{
     Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery, StoppedBackground,
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{Doing, SessionFilter, SessionRow, TitleBy, Which, who_changed};
+use engine::{Doing, LastTurn, SessionFilter, SessionRow, TitleBy, Which, who_changed};
 use http::{HeaderValue, StatusCode, header};
 use kernel::{Request, SessionId};
 
@@ -307,6 +307,10 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         archived: row.archived,
         awake: row.awake,
         pending: row.pending,
+        held: row.held,
+        questions: row.questions,
+        may: row.may.map(grant_form),
+        last: row.last.map(last_form),
         waiting: None,
         number: row.at.0,
         agent: row.scope.agent,
@@ -315,6 +319,7 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         mode: row.scope.mode,
         own_word: None,
         background: None,
+        branch: row.scope.worktree.as_ref().and_then(|worktree| worktree.branch.clone()),
         worktree: row.scope.worktree.map(|worktree| api::ScopeWorktree {
             name: worktree.name,
             home: worktree.home.for_readers().to_owned(),
@@ -328,4 +333,10 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         touched_at: at(row.touched_at),
         links: links(format!("/api/v1/sessions/{}", row.session), row.session),
     }
+}
+
+fn last_form(last: LastTurn) -> api::LastTurn {
+    let LastTurn { outcome, number, at: ended_at, words } = last;
+    let (outcome, failure) = outcome_words(outcome);
+    api::LastTurn { outcome, failure, at: at(ended_at), number: number.0, words }
 }

@@ -10,7 +10,9 @@ use kernel::{Act, Claim, Fact, Moment, Number, SessionId, Turn};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
 use store::project::project;
-use store::{Append, Appending, AuditRow, Entry, NewFact, NewOutgoing, PeopleTx, Verdict, record};
+use store::{
+    Append, Appending, AuditRow, Entry, LastTurn, LastWords, NewFact, NewOutgoing, PeopleTx, Verdict, record,
+};
 
 pub(crate) fn append(tx: &mut SqliteTx, append: &Append) -> Result<Appending, SqliteError> {
     let kept = tx.stored_session(append.session)?;
@@ -124,7 +126,7 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
             }
             Entry::Story { turn, kind, body: words } => {
                 let body = write_story(tx, kept.sid, number, new, (*turn, kind), words)?;
-                pending.told.extend(record::approval_told(kind, words).map(|approval| (approval, body)));
+                pending.hear(*turn, kind, words, body);
                 if let Some(title) = record::title_told(kind, words) {
                     let sql = "UPDATE sessions SET title = ?2, title_by = 'agent', title_of = ?3
                          WHERE sid = ?1 AND title_by IS NOT 'person'";
@@ -257,11 +259,14 @@ fn note(
     (number, words_bytes): (Number, i64),
 ) -> Result<(), SqliteError> {
     let place = (!append.facts.is_empty()).then(|| tx.next_place());
-    tx.run(
-        "UPDATE sessions SET number = ?2, term = ?3, pending = ?4, place = coalesce(?5, place),
-            words_bytes = words_bytes + ?6 WHERE sid = ?1",
-        params![kept.sid, int(number.0), int(append.term.0), pending.count, place, words_bytes],
-    )?;
+    let (last, term) = (int(number.0), int(append.term.0));
+    if pending.has_words {
+        let LastWords { turn, part, text } = &pending.words;
+        let row = params![kept.sid, last, term, pending.count, place, words_bytes, turn.0, part, text];
+        tx.run(NOTE_WITH_WORDS, row)?;
+    } else {
+        tx.run(NOTE, params![kept.sid, last, term, pending.count, place, words_bytes])?;
+    }
     if kept.awake != append.awake {
         tx.run("UPDATE sessions SET awake = ?2 WHERE sid = ?1", params![kept.sid, append.awake])?;
     }
@@ -270,12 +275,29 @@ fn note(
         let row = params![kept.sid, wake_at.map(int)];
         tx.run("UPDATE sessions SET wake_at = ?2 WHERE sid = ?1", row)?;
     }
-    if pending.touched_at > kept.touched_at {
-        let row = params![kept.sid, int(pending.touched_at.0)];
-        tx.run("UPDATE sessions SET touched_at = ?2 WHERE sid = ?1", row)?;
+    if pending.questions != 0 || pending.held != 0 {
+        let row = params![kept.sid, pending.questions, pending.held];
+        let sql = "UPDATE sessions SET questions = questions + ?2, held = held + ?3 WHERE sid = ?1";
+        tx.run(sql, row)?;
+    }
+    let touched_at = int(pending.touched_at.0);
+    if let Some(LastTurn { outcome, number, at, words }) = &pending.last {
+        let (outcome, number, at) = (record::outcome_word(*outcome), int(number.0), int(at.0));
+        tx.run(TURN_OVER, params![kept.sid, touched_at, outcome, number, at, words])?;
+    } else if pending.touched_at > kept.touched_at {
+        tx.run("UPDATE sessions SET touched_at = ?2 WHERE sid = ?1", params![kept.sid, touched_at])?;
     }
     Ok(())
 }
+
+const NOTE: &str = "UPDATE sessions SET number = ?2, term = ?3, pending = ?4, place = coalesce(?5, place),
+        words_bytes = words_bytes + ?6 WHERE sid = ?1";
+const NOTE_WITH_WORDS: &str =
+    "UPDATE sessions SET number = ?2, term = ?3, pending = ?4, place = coalesce(?5, place),
+        words_bytes = words_bytes + ?6, words_turn = ?7, words_part = ?8, words = ?9 WHERE sid = ?1";
+const TURN_OVER: &str =
+    "UPDATE sessions SET touched_at = ?2, last_outcome = ?3, last_number = ?4, last_at = ?5,
+        last_words = ?6 WHERE sid = ?1";
 
 /// Keeps a short form of the session's rule facts, unless there is a newer one or the log does not go so far.
 pub(crate) fn checkpoint(

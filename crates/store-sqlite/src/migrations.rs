@@ -4,9 +4,9 @@
 //! in the file (`user_version`), and a file with a higher number than ours is somebody else's future.
 
 use crate::columns::{Id, Json};
-use kernel::{Answer, Answerer, MessageId, PersonId, RequestId};
-use rusqlite::{Connection, Transaction, params};
-use store::record;
+use kernel::{Answer, Answerer, MessageId, PersonId, RequestId, Turn};
+use rusqlite::{Connection, Row, Transaction, params};
+use store::{LastWords, record};
 
 /// In the file's header, so that no other program's file is taken for ours: "Homg".
 pub(crate) const APPLICATION: i32 = 0x486f_6d67;
@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 15] = [
+const STEPS: [Migration; 16] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -34,6 +34,7 @@ const STEPS: [Migration; 15] = [
     Migration { sql: include_str!("../migrations/0013_titles.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0014_attachments.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0015_row_changes.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0016_rows.sql"), then: begin_last_words },
 ];
 
 /// The newest step that this version knows.
@@ -91,6 +92,35 @@ fn write_answers_out(step: &Transaction<'_>) -> rusqlite::Result<()> {
     drop(rows);
     drop(settled);
     step.execute_batch("ALTER TABLE approvals DROP COLUMN by")
+}
+
+/// Story facts at the end of a turn that are looked at for its last words: each session costs no more, however long its log is. What
+/// begins further back is not shown until the next turn is over.
+const LAST_FACTS_MAX: u32 = 64;
+
+/// The last words of a turn were found nowhere but in the log.
+fn begin_last_words(step: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut over = step.prepare("SELECT sid, last_number FROM sessions WHERE last_number IS NOT NULL")?;
+    let mut told = step.prepare(
+        "SELECT f.turn, f.kind, b.words FROM facts f JOIN bodies b ON b.body = f.body
+         WHERE f.sid = ?1 AND f.number < ?2 AND f.rule = 0 ORDER BY f.number DESC LIMIT ?3",
+    )?;
+    let turn = "SELECT turn FROM messages WHERE sid = ?1 AND last = ?2 AND turn IS NOT NULL LIMIT 1";
+    let mut turn = step.prepare(turn)?;
+    let mut write = step.prepare("UPDATE sessions SET last_words = ?2 WHERE sid = ?1")?;
+    let mut rows = over.query([])?;
+    while let Some(row) = rows.next()? {
+        let (sid, number): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let over: u32 = turn.query_row([sid, number], |row| row.get(0))?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, Vec<u8>>(2)?));
+        let facts = told.query_map(params![sid, number, LAST_FACTS_MAX], read)?;
+        let mut words = LastWords::default();
+        for (turn, kind, body) in facts.collect::<Result<Vec<_>, _>>()?.into_iter().rev() {
+            words.hear(Turn(turn), &kind, &body);
+        }
+        write.execute(params![sid, words.of(Turn(over))])?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -217,6 +247,44 @@ mod tests {
         };
         assert!(bind(8, "api:ci/build"), "the same words of somebody else");
         assert!(!bind(7, "api:ci/build") && !bind(0, "slack:T/C/1"), "and no more than once");
+    }
+
+    #[test]
+    fn rows_say_how_their_last_turn_ended_after_the_step_that_does_so() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..14).for_each(|number| take(&mut db, number).unwrap());
+        let text = |part: u32, offset: u32, text: &str| {
+            format!(r#"{{"v":1,"turn":2,"type":"text","part":{part},"offset":{offset},"text":"{text}"}}"#)
+        };
+        let bodies = [text(0, 0, "let me look"), text(1, 0, "here "), "{}".to_owned(), text(1, 5, "it is")];
+        for (body, words) in (10..).zip(bodies) {
+            let kind = if body == 12 { "usage" } else { "text" };
+            db.execute("INSERT INTO bodies VALUES (?1, ?2)", params![body, words.into_bytes()]).unwrap();
+            let sql = "INSERT INTO facts (sid, number, at, cause, rule, turn, kind, body)
+                 VALUES (1, ?1, 0, 'runner', 0, 2, ?2, ?1)";
+            db.execute(sql, params![body, kind]).unwrap();
+        }
+        db.execute_batch(
+            "INSERT INTO sessions (sid, id, owner, revision, scope, made_at, touched_at, archived, awake, pending, number, term)
+             VALUES (1, x'01', 1, 1, '{}', 0, 0, 0, 0, 0, 20, 1), (2, x'02', 1, 1, '{}', 0, 0, 0, 0, 0, 20, 1);
+             INSERT INTO messages (id, sid, by, created, if_new_ignored, accepted_at, state, pending, why, revision, seat, turn,
+                                   first, last, changed_at)
+             VALUES (x'01', 1, 1, 0, 0, 0, 'answered', 0, NULL, 0, 1, 1, 2, 4, 40),
+                    (x'02', 1, 1, 0, 0, 0, 'failed', 0, 'time_limit', 0, 5, 2, 6, 18, 180),
+                    (x'03', 1, 1, 0, 0, 0, 'held', 1, 'asked', 0, 19, NULL, NULL, NULL, 190);",
+        )
+        .unwrap();
+        migrate(&mut db, 14).unwrap();
+        let sql = "SELECT held, questions, last_outcome, last_number, last_at, last_words FROM sessions ORDER BY sid";
+        let read = |row: &Row<'_>| {
+            let last: (Option<String>, Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?, row.get(4)?);
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, last, row.get::<_, Option<String>>(5)?))
+        };
+        let mut rows = db.prepare(sql).unwrap();
+        let rows = rows.query_map([], read).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+        let last = (Some("time_limit".to_owned()), Some(18), Some(180));
+        let none = (0, 0, (None, None, None), None);
+        assert_eq!(rows, [(1, 0, last, Some("here it is".to_owned())), none]);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use crate::columns::{Columns, Id, Json, int};
 use crate::error::SqliteError;
 use crate::tx::{SqliteTx, StoredSession};
 use crate::view::read_all;
-use kernel::{Answer, Answerer, ApprovalId, EndWhy, Epoch, MessageId, Moment, Number, Scope, Turn};
+use kernel::{ApprovalId, EndWhy, Epoch, MessageId, Moment, Number, Scope, Turn};
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 use store::project::Change;
-use store::{ReceiptState, record};
+use store::{LastTurn, LastWords, ReceiptState, record};
 
 /// Seats from here on are given out when a message is accepted; it gets its real one, the number of the fact that first
 /// speaks of it, when the keeper has seen it. So whatever the keeper has not seen sits behind what it has.
@@ -18,15 +18,40 @@ pub(crate) const UNSEEN_SEAT: i64 = 1 << 48;
 pub(crate) struct Pending {
     /// Messages that are not final.
     pub(crate) count: u32,
+    /// By how many more of them are held, or fewer.
+    pub(crate) held: i64,
+    /// By how many more questions are open, or fewer.
+    pub(crate) questions: i64,
     pub(crate) touched_at: Moment,
     pub(crate) ended: bool,
+    /// The beginning of the agent's last words so far, and whether that is news.
+    pub(crate) words: LastWords,
+    pub(crate) has_words: bool,
+    /// The last turn that is over, if one of these facts says so.
+    pub(crate) last: Option<LastTurn>,
     /// The bodies with what approvals say that have not been asked yet: their words come before them.
     pub(crate) told: BTreeMap<ApprovalId, i64>,
 }
 
 impl Pending {
     pub(crate) fn new(kept: &StoredSession) -> Self {
-        Self { count: kept.pending, touched_at: kept.touched_at, ended: false, told: BTreeMap::new() }
+        Self {
+            count: kept.pending,
+            held: 0,
+            questions: 0,
+            touched_at: kept.touched_at,
+            ended: false,
+            words: kept.words.clone(),
+            has_words: false,
+            last: None,
+            told: BTreeMap::new(),
+        }
+    }
+
+    /// Takes note of a story fact, whose words have this body.
+    pub(crate) fn hear(&mut self, turn: Turn, kind: &str, words: &[u8], body: i64) {
+        self.told.extend(record::approval_told(kind, words).map(|approval| (approval, body)));
+        self.has_words |= self.words.hear(turn, kind, words);
     }
 }
 
@@ -41,7 +66,8 @@ pub(crate) fn apply(
     match change {
         Change::Receipt { message, state, why } => receive(tx, pending, number, at, message, (state, why)),
         Change::Waits { message, epoch } => {
-            // Every message that is queued comes by here: one statement for the row, where it is as it is nearly always.
+            // Every message that is queued comes by here: one statement for the row, where it is as it is nearly always. One that was
+            // held is counted no more.
             let row = params![message.stored(), int(at.0), epoch.0, UNSEEN_SEAT, int(number.0)];
             if tx.run(WAIT, row)? == 0 {
                 receive(tx, pending, number, at, message, (ReceiptState::Waiting, None))?;
@@ -63,8 +89,9 @@ pub(crate) fn apply(
             let row = params![kept.sid, turn.0, why];
             tx.run("UPDATE messages SET why = ?3 WHERE sid = ?1 AND turn = ?2", row).map(drop)
         }
-        Change::TurnOver { turn, state, why } => {
+        Change::TurnOver { turn, outcome, state, why } => {
             pending.touched_at = pending.touched_at.max(at);
+            pending.last = Some(LastTurn { outcome, number, at, words: pending.words.of(turn) });
             for found in of_turn(tx, kept, turn)? {
                 tx.run("UPDATE messages SET last = ?2 WHERE mid = ?1", params![found.mid, int(number.0)])?;
                 let stays = found.why.as_deref().filter(|_| state == ReceiptState::Stopped);
@@ -78,14 +105,14 @@ pub(crate) fn apply(
             let (id, asked_at, until) = (approval.stored(), int(at.0), int(until.0));
             let (posed, number) = (posed.as_deref().map(Json), int(number.0));
             let row = params![id, kept.sid, kept.owner, turn.0, asked_at, until, posed, number, body];
+            pending.questions += i64::from(!is_open(tx, approval)?);
             tx.run(ASK, row).map(drop)
         }
-        Change::Answered { approval, answer, by } => settle(tx, approval, &answer, by, at),
-        Change::Lapsed { approval } => {
-            let sql = "UPDATE approvals SET state = 'lapsed', answer = NULL, answerer = NULL, settled_at = ?2
-                 WHERE id = ?1";
-            tx.run(sql, params![approval.stored(), int(at.0)]).map(drop)
+        Change::Answered { approval, answer, by } => {
+            let (answer, by) = (record::encode_answer(&answer), record::answerer_text(by));
+            settle(tx, pending, approval, ("answered", Some(Json(&answer)), by), at)
         }
+        Change::Lapsed { approval } => settle(tx, pending, approval, ("lapsed", None, None), at),
         Change::Missed { message } => put_first(tx, kept, message),
         Change::Scope { scope, epoch } => move_to(tx, kept, &scope, epoch),
         Change::Ended(why) => {
@@ -97,7 +124,7 @@ pub(crate) fn apply(
 
 const WAIT: &str = "UPDATE messages SET state = 'waiting', why = NULL, changed_at = ?2, epoch = ?3,
         seat = CASE WHEN seat >= ?4 THEN ?5 ELSE seat END
-     WHERE id = ?1 AND pending = 1";
+     WHERE id = ?1 AND pending = 1 AND state <> 'held'";
 
 /// The message stands so now.
 fn receive(
@@ -127,25 +154,27 @@ const ASK: &str = "INSERT INTO approvals (id, sid, owner, turn, state, asked_at,
 struct MessageState {
     mid: i64,
     was_pending: bool,
+    was_held: bool,
     seat: i64,
     why: Option<String>,
 }
 
 impl MessageState {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { mid: row.get(0)?, was_pending: row.get(1)?, seat: row.get(2)?, why: row.get(3)? })
+        let (mid, was_pending, seat, why) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(Self { mid, was_pending, was_held: row.get(4)?, seat, why })
     }
 }
 
+const MESSAGE: &str = "SELECT mid, pending, seat, why, state = 'held' FROM messages";
+
 fn find_message(tx: &SqliteTx, message: MessageId) -> Result<Option<MessageState>, SqliteError> {
-    let mut query = tx.db().prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE id = ?1")?;
+    let mut query = tx.db().prepare_cached(&format!("{MESSAGE} WHERE id = ?1"))?;
     Ok(query.query_row([message.stored()], MessageState::read).optional()?)
 }
 
 fn of_turn(tx: &SqliteTx, kept: &StoredSession, turn: Turn) -> Result<Vec<MessageState>, SqliteError> {
-    let mut query = tx
-        .db()
-        .prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE sid = ?1 AND turn = ?2")?;
+    let mut query = tx.db().prepare_cached(&format!("{MESSAGE} WHERE sid = ?1 AND turn = ?2"))?;
     let rows = query.query_map(params![kept.sid, turn.0], MessageState::read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -159,6 +188,7 @@ fn stand(
     at: Moment,
 ) -> Result<(), SqliteError> {
     let is_pending = !state.is_final();
+    pending.held += i64::from(state == ReceiptState::Held) - i64::from(found.was_held);
     let row = params![found.mid, record::state_word(state), why, int(at.0)];
     match (found.was_pending, is_pending) {
         (true, true) | (false, false) => {
@@ -222,17 +252,22 @@ fn move_to(tx: &SqliteTx, kept: &StoredSession, scope: &Scope, epoch: Epoch) -> 
     tx.run("INSERT OR REPLACE INTO scopes (sid, epoch, scope) VALUES (?1, ?2, ?3)", row).map(drop)
 }
 
+fn is_open(tx: &SqliteTx, approval: ApprovalId) -> Result<bool, SqliteError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM approvals WHERE id = ?1 AND state = 'open')";
+    Ok(tx.db().prepare_cached(sql)?.query_row([approval.stored()], |row| row.get(0))?)
+}
+
 fn settle(
     tx: &SqliteTx,
+    pending: &mut Pending,
     approval: ApprovalId,
-    answer: &Answer,
-    by: Answerer,
+    (state, answer, by): (&str, Option<Json<'_>>, Option<String>),
     at: Moment,
 ) -> Result<(), SqliteError> {
-    let text = record::encode_answer(answer);
+    pending.questions -= i64::from(is_open(tx, approval)?);
     tx.run(
-        "UPDATE approvals SET state = 'answered', answer = ?2, answerer = ?3, settled_at = ?4 WHERE id = ?1",
-        params![approval.stored(), Json(&text), record::answerer_text(by), int(at.0)],
+        "UPDATE approvals SET state = ?2, answer = ?3, answerer = ?4, settled_at = ?5 WHERE id = ?1",
+        params![approval.stored(), state, answer, by, int(at.0)],
     )
     .map(drop)
 }

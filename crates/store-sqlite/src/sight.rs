@@ -100,7 +100,14 @@ pub(crate) fn session(
     by: &Seer,
     session: SessionId,
 ) -> Result<Option<(Record, SessionRow)>, SqliteError> {
-    if sees(db, by, Thing::Session(session))? { view::session(db, session) } else { Ok(None) }
+    if !sees(db, by, Thing::Session(session))? {
+        return Ok(None);
+    }
+    let found = view::session(db, session)?;
+    Ok(found.map(|(record, row)| {
+        let may = by.grant_on(&record);
+        (record, SessionRow { may, ..row })
+    }))
 }
 
 pub(crate) fn receipt(

@@ -5,12 +5,14 @@ use crate::columns::{Columns, Id, int};
 use crate::error::SqliteError;
 use crate::way_in;
 use crate::writer::Tally;
-use kernel::{EndWhy, Moment, Number, OrgId, PersonId, Record, SessionId, Term, TokenId};
+use kernel::{EndWhy, Moment, Number, OrgId, PersonId, Record, SessionId, Term, TokenId, Turn};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use store::plan::CredentialRow;
-use store::{AuditRow, AuditSubject, NewAttachment, NodeRow, TitleBy, Trail, WORDS_ROW_BYTES, record};
+use store::{
+    AuditRow, AuditSubject, LastWords, NewAttachment, NodeRow, TitleBy, Trail, WORDS_ROW_BYTES, record,
+};
 
 /// A person's small number in the file.
 pub(crate) type Pid = i64;
@@ -27,7 +29,7 @@ const RECORDS_MAX: usize = 1_024;
 /// The columns that the writer reads of a session, in the order of `StoredSession`.
 pub(crate) const STORED_SESSION: &str =
     "SELECT s.sid, s.owner, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
-        s.touched_at, s.words_bytes, p.words_bytes
+        s.touched_at, s.words_bytes, p.words_bytes, s.words_turn, s.words_part, s.words
      FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1";
 
 pub(crate) struct SqliteTx {
@@ -81,6 +83,8 @@ pub(crate) struct StoredSession {
     pub(crate) words_bytes: i64,
     /// The same of all sessions of its owner.
     pub(crate) owner_words_bytes: u64,
+    /// The beginning of the agent's last words so far.
+    pub(crate) words: LastWords,
 }
 
 impl SqliteTx {
@@ -331,6 +335,7 @@ impl SqliteTx {
             touched_at: row.moment(10)?,
             words_bytes: row.int(11)?,
             owner_words_bytes: row.count(12)?,
+            words: LastWords { turn: Turn(row.small(13)?), part: row.small(14)?, text: row.string(15)? },
         }))
     }
 

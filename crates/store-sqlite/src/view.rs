@@ -11,20 +11,23 @@ use crate::tx::{Pid, Sid, who};
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Claim, Epoch, Grant, Grantee, MessageId, Moment, Named, Number, OrgId, PersonId,
-    Record, Scope, SessionId, Turn,
+    Record, Scope, SessionId, Turn, grant_as,
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::BTreeMap;
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Head, Import, QueuedRow, ReceiptRow, ReceiptState, SEARCHED_MAX,
-    Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
+    ApprovalRow, ApprovalState, BindingRow, Head, Import, LastTurn, QueuedRow, ReceiptRow, ReceiptState,
+    SEARCHED_MAX, Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
 /// The columns of a session's row, in the order in which `session_row` reads them.
 const SESSION: &str =
     "s.id, p.org, p.person, s.title, s.scope, s.ended, s.archived, s.awake, s.pending, s.number,
     s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid, s.imported, s.imported_from,
-    s.title_by";
+    s.title_by, s.held, s.questions, s.last_outcome, s.last_number, s.last_at, s.last_words";
+
+/// The column of lists after those: the grant by which it is in them.
+const GRANTED: usize = 26;
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
     let row = Columns(row);
@@ -42,10 +45,20 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
         archived: row.flag(6)?,
         awake: row.flag(7)?,
         pending: row.small(8)?,
+        held: row.small(20)?,
+        questions: row.small(21)?,
+        last: last_turn_of(&row)?,
         at: row.number(9)?,
         made_at: row.moment(10)?,
         touched_at: row.moment(11)?,
+        may: None,
     })
+}
+
+fn last_turn_of(row: &Columns<'_>) -> Result<Option<LastTurn>, SqliteError> {
+    let Some(outcome) = row.word_maybe(22, record::outcome_parse)? else { return Ok(None) };
+    let words = row.text_maybe(25)?.map(str::to_owned);
+    Ok(Some(LastTurn { outcome, number: row.number(23)?, at: row.moment(24)?, words }))
 }
 
 fn import(row: &Columns<'_>) -> Result<Option<Import>, SqliteError> {
@@ -182,7 +195,12 @@ pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<Ses
         page.extend(granted(db, query, &sight, list)?);
     }
     page.sort_unstable_by_key(place);
-    page.dedup_by_key(|row| row.session);
+    // Given to them and to a group of theirs, say: the strongest grant counts.
+    page.dedup_by(|row, kept| {
+        let is_same = row.session == kept.session;
+        kept.may = if is_same { kept.may.max(row.may) } else { kept.may };
+        is_same
+    });
     page.truncate(query.limit);
     Ok(page)
 }
@@ -198,7 +216,7 @@ fn shows(which: Which, row: &SessionRow) -> bool {
 /// The statement that reads one list of what somebody owns, and that a test explains.
 pub(crate) fn owned_sql(list: &str) -> String {
     format!(
-        "SELECT {SESSION} FROM sessions s JOIN persons p ON p.pid = s.owner
+        "SELECT {SESSION}, 'manage' FROM sessions s JOIN persons p ON p.pid = s.owner
          WHERE s.owner = ?1 AND {list} AND (s.touched_at, s.id) < (?2, ?3)
          ORDER BY s.touched_at DESC, s.id DESC LIMIT ?4"
     )
@@ -217,7 +235,7 @@ fn owned(
 
 pub(crate) fn granted_sql(list: &str) -> String {
     format!(
-        "SELECT {SESSION} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
+        "SELECT {SESSION}, g.granted FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
          WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND {list}
             AND (s.touched_at, s.id) < (?5, ?6)
          ORDER BY s.touched_at DESC, s.id DESC LIMIT ?7"
@@ -261,7 +279,8 @@ fn read_sessions(
     while page.len() < query.limit
         && let Some(row) = rows.next()?
     {
-        let row = session_row(row)?;
+        let given = Columns(row).word(GRANTED, record::grant_parse)?;
+        let row = SessionRow { may: Some(grant_as(query.by.role, given)), ..session_row(row)? };
         if query.filter.shows(&row) {
             page.push(row);
         }

@@ -24,7 +24,7 @@ pub enum Change {
     /// the turn ends.
     Stopping { turn: Turn, why: &'static str },
     /// The turn ended with this fact, and its message stands so. Stopped without a word for why, it keeps the word it has.
-    TurnOver { turn: Turn, state: ReceiptState, why: Option<&'static str> },
+    TurnOver { turn: Turn, outcome: Outcome, state: ReceiptState, why: Option<&'static str> },
     /// The agent asks.
     Asked { approval: ApprovalId, turn: Turn, until: Moment, terms: ApprovalTerms },
     /// The question was answered.
@@ -73,7 +73,7 @@ pub fn project(fact: &Fact) -> Vec<Change> {
         ],
         Fact::TurnEnded { turn, outcome } => {
             let (state, why) = outcome_words(*outcome);
-            vec![Change::TurnOver { turn: *turn, state, why }]
+            vec![Change::TurnOver { turn: *turn, outcome: *outcome, state, why }]
         }
         Fact::Asked { approval, turn, until, terms } => {
             vec![Change::Asked { approval: *approval, turn: *turn, until: *until, terms: *terms }]

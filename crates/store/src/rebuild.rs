@@ -5,7 +5,7 @@
 
 use crate::project::{Change, project};
 use crate::record::approval_told;
-use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
+use crate::{ApprovalState, LastTurn, LastWords, ReceiptState, StoredEntry, StoredFact};
 use bytes::Bytes;
 use kernel::{ApprovalId, ApprovalTerms, EndWhy, Epoch, Fact, MessageId, Moment, Number, Scope, Turn};
 use std::collections::BTreeMap;
@@ -25,6 +25,10 @@ pub struct Projection {
     pub scopes: BTreeMap<Epoch, Scope>,
     /// When the agent last finished a turn.
     pub turn_over_at: Option<Moment>,
+    /// The last turn that is over.
+    pub last: Option<LastTurn>,
+    /// The agent's last words so far.
+    words: LastWords,
     /// The words of approvals that have not been asked yet: their words come before them.
     told: BTreeMap<ApprovalId, Bytes>,
 }
@@ -91,7 +95,7 @@ pub fn rebuild<'a>(log: impl IntoIterator<Item = &'a StoredFact>) -> Projection 
     for stored in log {
         match &stored.entry {
             StoredEntry::Rule(fact) => projection.fold(stored.number, stored.at, fact),
-            StoredEntry::Story { kind, body: Some(body), .. } => projection.hear(kind, body),
+            StoredEntry::Story { turn, kind, body: Some(body) } => projection.hear(*turn, kind, body),
             StoredEntry::Story { body: None, .. } => {}
         }
     }
@@ -99,8 +103,15 @@ pub fn rebuild<'a>(log: impl IntoIterator<Item = &'a StoredFact>) -> Projection 
 }
 
 impl Projection {
-    /// Takes note of a story fact, which may have the words of an approval.
-    pub fn hear(&mut self, kind: &str, body: &Bytes) {
+    /// The number of questions that are open.
+    pub fn questions(&self) -> u32 {
+        let open = |standing: &&ApprovalStanding| standing.state == ApprovalState::Open;
+        self.approvals.values().filter(open).count() as u32
+    }
+
+    /// Takes note of a story fact, which may have the words of an approval, or the agent's.
+    pub fn hear(&mut self, turn: Turn, kind: &str, body: &Bytes) {
+        self.words.hear(turn, kind, body);
         if let Some(approval) = approval_told(kind, body) {
             self.told.insert(approval, body.clone());
         }
@@ -135,7 +146,7 @@ impl Projection {
                 let stopping = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));
                 stopping.for_each(|standing| standing.why = Some(why));
             }
-            Change::TurnOver { turn, state, why } => {
+            Change::TurnOver { turn, outcome, state, why } => {
                 let over = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));
                 for standing in over {
                     let stays = if state == ReceiptState::Stopped { standing.why } else { None };
@@ -143,6 +154,7 @@ impl Projection {
                     (standing.last, standing.changed_at) = (Some(number), at);
                 }
                 self.turn_over_at = self.turn_over_at.max(Some(at));
+                self.last = Some(LastTurn { outcome, number, at, words: self.words.of(turn) });
             }
             Change::Asked { approval, turn, until, terms } => {
                 let (state, words, settled_at) = (ApprovalState::Open, self.told.remove(&approval), None);

@@ -1,12 +1,13 @@
 //! Rows that are read back from a store: for lists, receipts, facts.
 
+use crate::last::LastTurn;
 use crate::project::HANDED_OVER;
 use crate::search::SessionFilter;
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroundPath, GroupId,
-    MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Record, Scope, SessionId, Term,
-    Turn, Worktree, grant_of,
+    Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, Grant, GroundPath,
+    GroupId, MessageId, Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Record, Role, Scope,
+    SessionId, Term, Turn, Worktree, grant_of,
 };
 
 /// Where a message stands. The last five are final.
@@ -106,11 +107,19 @@ pub struct SessionRow {
     pub awake: bool,
     /// Messages that are not final.
     pub pending: u32,
+    /// Those of them that are held.
+    pub held: u32,
+    /// Questions of the agent that are open.
+    pub questions: u32,
+    /// The last turn that is over.
+    pub last: Option<LastTurn>,
     /// The number of the last fact.
     pub at: Number,
     pub made_at: Moment,
     /// When something was last said in it, by a person or (at the end of a turn) by the agent.
     pub touched_at: Moment,
+    /// The strongest grant of whoever asked for this row; none where nobody in particular did.
+    pub may: Option<Grant>,
 }
 
 /// The one who gave a session its title.
@@ -149,7 +158,7 @@ pub struct WorktreeRow {
 impl WorktreeRow {
     /// The row of a session that acts so, if it is in a worktree.
     pub fn of(org: OrgId, session: SessionId, scope: &Scope) -> Option<Self> {
-        let Worktree { name, home } = scope.worktree.clone()?;
+        let Worktree { name, home, .. } = scope.worktree.clone()?;
         Some(Self { org, session, name, directory: scope.directory.clone(), home })
     }
 }
@@ -272,6 +281,8 @@ impl From<Head> for RowChange {
 pub struct Seer {
     pub org: OrgId,
     pub person: PersonId,
+    /// The ceiling of whatever they were given.
+    pub role: Role,
     pub groups: Vec<GroupId>,
     /// The only session there is for them, if their credential is for one only.
     pub bound: Option<SessionId>,
@@ -281,15 +292,20 @@ impl Seer {
     /// The part of a principal that lists depend on.
     pub fn of(by: &Principal) -> Self {
         let bound = by.bound.map(|(session, _)| session);
-        Self { org: by.org, person: by.person, groups: by.groups.clone(), bound }
+        Self { org: by.org, person: by.person, role: by.role, groups: by.groups.clone(), bound }
     }
 
     /// The rule itself: a list shows what a read would. Grants to others make no difference.
     pub fn sees(&self, record: &Record) -> bool {
+        self.grant_on(record).is_some()
+    }
+
+    /// The same with the strongest grant that they have.
+    pub fn grant_on(&self, record: &Record) -> Option<Grant> {
         let bound = self.bound.map(|session| (session, Turn(0)));
-        let groups = self.groups.clone();
-        let by = Principal { bound, groups, ..Principal::member(self.org, self.person, "") };
-        grant_of(&by, record).is_some()
+        let (role, groups) = (self.role, self.groups.clone());
+        let by = Principal { bound, role, groups, ..Principal::member(self.org, self.person, "") };
+        grant_of(&by, record)
     }
 
     /// True if they said this, and it ended because its session became somebody else's: they are told so, although they see

@@ -680,9 +680,9 @@ impl Model {
             _ if looked && errand.epoch == self.epoch && !is_exclusive(kind) => return,
             Return::Seen(_) => return self.too_late(errand, kind),
             _ if !mine => return self.too_late(errand, kind),
-            Return::Entered { directory, home } if !self.ending => {
+            Return::Entered { directory, home, branch } if !self.ending => {
                 let Some((_, What::Enter(worktree))) = self.away.take() else { return };
-                let worktree = Worktree { name: worktree.name, home: home.clone() };
+                let worktree = Worktree { name: worktree.name, home: home.clone(), branch: branch.clone() };
                 let there = Scope { directory: directory.clone(), ..self.here.clone() };
                 self.act_in(Scope { worktree: Some(worktree), ..there });
             }

@@ -596,7 +596,8 @@ fn returned(words: &[&str], text: &str) -> Step {
     };
     let (came, usual) = match words {
         ["entered"] => {
-            (Return::Entered { directory: "/srv/w1".into(), home: "/srv/shop".into() }, Which::Latest)
+            let (directory, home) = ("/srv/w1".into(), "/srv/shop".into());
+            (Return::Entered { directory, home, branch: Some("w1".into()) }, Which::Latest)
         }
         ["undone"] => (Return::Undone, Which::Latest),
         ["redone"] => (Return::Redone, Which::Latest),

@@ -53,7 +53,7 @@ fn errand_form(errand: Errand, what: &What, by: String) -> api::RuleFact {
 pub(crate) fn scope_form(scope: &Scope) -> api::Scope {
     let Scope { directory, agent, model, mode, worktree } = scope.clone();
     let worktree = worktree
-        .map(|Worktree { name, home }| api::ScopeWorktree { name, home: home.for_readers().to_owned() });
+        .map(|Worktree { name, home, .. }| api::ScopeWorktree { name, home: home.for_readers().to_owned() });
     api::Scope { directory: directory.for_readers().to_owned(), agent, model, mode, worktree }
 }
 

@@ -40,7 +40,7 @@ fn every_rule_fact() -> Vec<Fact> {
         mode: Some("plan".into()),
         worktree: None,
     };
-    let worktree = Worktree { name: "fix".into(), home: "/w".into() };
+    let worktree = Worktree { name: "fix".into(), home: "/w".into(), branch: None };
     let inside = Scope { directory: "/w/fix".into(), worktree: Some(worktree), ..scope.clone() };
     let new = NewWorktree { name: "fix".into(), base: Some("main".into()), branch: None };
     let origin = Origin { session: SessionId::from_bits(6), turn: Turn(4) };

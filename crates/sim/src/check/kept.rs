@@ -38,6 +38,9 @@ fn projections_are_the_logs(scene: &Scene<'_>, findings: &mut Findings) {
         findings.must(row.ended == made.ended, "projections can be made again from the log", how);
         let told = &scene.told[session];
         findings.must(made.ended == told.ended, "lists say what the log says", || short(session));
+        let same = (&row.last, row.questions) == (&made.last, made.questions());
+        let how = || format!("{} {:?} {} and {:?}", short(session), row.last, row.questions, made.last);
+        findings.must(same, "projections can be made again from the log", how);
         for (message, standing) in &made.receipts {
             let row = scene.store.receipts.get(message);
             let same = row.is_some_and(|row| {

@@ -171,6 +171,9 @@ async fn receipts_and_questions_are_what_the_log_makes_of_them() {
     let open = store.approvals(Seer::of(&somebody()), 10).await.unwrap();
     assert_eq!(open.iter().map(|row| row.approval).collect::<Vec<_>>(), [approval(4)]);
     assert!(log.iter().all(|stored| matches!(stored.entry, StoredEntry::Rule(_))));
+    let (_, row) = store.session(session(1)).await.unwrap().unwrap();
+    assert_eq!((row.questions, row.held, row.last), (made.questions(), 1, made.last));
+    assert_eq!(row.questions, 1);
 }
 
 #[tokio::test]

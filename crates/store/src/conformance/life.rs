@@ -150,6 +150,8 @@ struct Happened {
     stale: usize,
     elsewhere: usize,
     back: usize,
+    told: usize,
+    held: usize,
 }
 
 impl Happened {
@@ -177,8 +179,8 @@ impl Happened {
 
     fn is_all_of_it(&self) {
         let Self { asked, revoked, steered, missed, interrupted, moved, other_agent, worktrees, .. } = self;
-        let Self { kept, undone, failed, stale, elsewhere, back, .. } = self;
-        let said = [asked, revoked, steered, missed, interrupted, elsewhere];
+        let Self { kept, undone, failed, stale, elsewhere, back, told, held, .. } = self;
+        let said = [asked, revoked, steered, missed, interrupted, elsewhere, told, held];
         let done = [moved, other_agent, worktrees, kept, undone, failed, stale, back];
         assert!(said.into_iter().chain(done).all(|count| *count > 0), "the story lacks something: {self:?}");
     }
@@ -333,7 +335,8 @@ impl Lives {
                 (ErrandKind::Undo, _) => Return::Undone,
                 (ErrandKind::Redo, _) => Return::Redone,
                 (_, _) => {
-                    Return::Entered { directory: format!("/srv/trees/{n}").into(), home: "/srv/work".into() }
+                    let (directory, home) = (format!("/srv/trees/{n}").into(), "/srv/work".into());
+                    Return::Entered { directory, home, branch: Some(format!("tree-{n}")) }
                 }
             };
             // Now and then it is one that nobody waits for any more.
@@ -412,7 +415,18 @@ impl Lives {
         append.claims = state.claims().into_iter().map(|claim| (claim, 1_000)).collect();
         let body = format!(r#"{{"at":{}}}"#, self.now);
         let append = if append.awake { told(append, 1, "words", body.as_bytes()) } else { append };
+        let fence = state.running().and_then(|running| running.stage.fence());
+        let append = match fence {
+            Some(fence) => told(append, fence.turn.0, "text", self.text(n).as_bytes()),
+            None => append,
+        };
         written(store, append).await;
+    }
+
+    /// Words of the agent: every other piece goes on where another one, which may have been said elsewhere, has ended.
+    fn text(&self, n: u32) -> String {
+        let (part, offset) = if n.is_multiple_of(2) { (n, 0) } else { (n - 1, 9) };
+        format!(r#"{{"part":{part},"offset":{offset},"text":"said {n:04}"}}"#)
     }
 
     async fn compare(&self, store: &dyn Store, happened: &mut Happened) {
@@ -429,6 +443,12 @@ impl Lives {
             assert_eq!((row.ended, row.awake), (projection.ended, state.is_awake()));
             assert_eq!((row.ended, row.at), (state.ended(), Number(log.len() as u64)));
             compare_receipts(store, &row, messages, &projection).await;
+            let is_held = |standing: &&Standing| standing.state == ReceiptState::Held;
+            let held = projection.receipts.values().filter(is_held).count() as u32;
+            assert_eq!((row.held, row.questions), (held, projection.questions()));
+            assert_eq!(row.last, projection.last);
+            happened.told += usize::from(row.last.as_ref().is_some_and(|last| last.words.is_some()));
+            happened.held += row.held as usize;
             self.compare_approvals(store, *session, &projection).await;
             compare_deliveries(store, &log).await;
             compare_turns(store, *session, &projection).await;

@@ -10,6 +10,7 @@ mod attached;
 mod chain;
 mod chores;
 mod disk;
+mod glance;
 mod grants;
 mod import;
 mod life;
@@ -35,6 +36,7 @@ pub use attached::*;
 pub use chain::*;
 pub use chores::*;
 pub use disk::*;
+pub use glance::*;
 pub use grants::*;
 pub use import::*;
 pub use life::*;
@@ -130,6 +132,10 @@ macro_rules! conformance {
             words_count_for_the_owner_of_their_session_as_long_as_they_are_kept,
             words_for_which_there_is_no_room_are_refused_and_change_nothing,
             what_an_agent_says_beyond_the_room_of_its_owner_is_not_written,
+            // glance
+            a_row_says_what_its_reader_may_do,
+            a_row_counts_what_waits_for_people,
+            a_row_says_how_the_last_turn_ended_and_how_its_last_words_begin,
             // limits
             only_open_sessions_count_as_open,
             the_limit_of_open_sessions_holds_against_all_at_once,

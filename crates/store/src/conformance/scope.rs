@@ -24,7 +24,11 @@ fn moved(epoch: u32, scope: Scope) -> Fact {
 
 fn within(name: &str) -> Scope {
     let (directory, home) = (format!("/srv/trees/{name}/sub").into(), "/srv/work".into());
-    Scope { directory, worktree: Some(Worktree { name: name.into(), home }), ..scope() }
+    Scope {
+        directory,
+        worktree: Some(Worktree { name: name.into(), home, branch: Some(format!("homing/{name}")) }),
+        ..scope()
+    }
 }
 
 /// A session whose first message is being worked on, and to which these were said besides.
@@ -124,7 +128,7 @@ pub async fn a_scope_that_has_changed_is_in_every_row<F: Fixture>() {
     write(on.store(), ses(1), vec![moved(1, there.clone())]).await;
     let on = on.reopen().await;
     let store = on.store();
-    let (record, row) = store.session(ses(1)).await.unwrap().unwrap();
+    let (record, row) = store.session_seen(Seer::of(&me()), ses(1)).await.unwrap().unwrap();
     assert_eq!((&row.scope, row.epoch), (&there, Epoch(1)));
     assert_eq!((record.agent.as_str(), record.revision), ("scripted", 1), "the same agent, the same record");
     assert_eq!(list(store, &me(), Which::Open).await, [row]);

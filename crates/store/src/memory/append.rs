@@ -200,6 +200,14 @@ impl Contents {
         later.filter(|(_, kept)| busy(kept)).map(|(session, _)| *session).take(limit).collect()
     }
 
+    /// Messages of the session that are held.
+    pub(super) fn held(&self, kept: &Kept) -> u32 {
+        let is_held = |message: &&MessageId| {
+            kept.projection.receipts.get(message).is_some_and(|standing| standing.state == ReceiptState::Held)
+        };
+        kept.messages.iter().filter(is_held).count() as u32
+    }
+
     /// Messages of the session that are not final.
     pub(super) fn pending(&self, session: SessionId) -> u32 {
         let Some(kept) = self.sessions.get(&session) else { return 0 };
@@ -223,7 +231,7 @@ impl Kept {
             }
             Entry::Story { turn, kind, body } => {
                 self.words_bytes += words_bytes(&body);
-                self.projection.hear(&kind, &body);
+                self.projection.hear(turn, &kind, &body);
                 self.hear_title(&kind, &body);
                 StoredEntry::Story { turn, kind, body: Some(body) }
             }

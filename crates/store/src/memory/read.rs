@@ -12,7 +12,8 @@ impl Contents {
     }
 
     pub(super) fn session_seen(&self, by: &Seer, session: SessionId) -> Option<(Record, SessionRow)> {
-        self.session(session).filter(|(record, _)| by.sees(record))
+        let kept = self.sessions.get(&session).filter(|kept| by.sees(&kept.record))?;
+        Some((kept.record.clone(), self.row_for(by, kept)))
     }
 
     pub(super) fn whereabouts(&self, by: &Seer, thing: Thing) -> Option<Whereabouts> {
@@ -38,13 +39,14 @@ impl Contents {
         let later = |kept: &&Kept| query.after.is_none_or(|after| place(kept) > Reverse(after));
         let mut rows: Vec<_> = self.seen(&query.by).filter(shown).filter(later).collect();
         rows.sort_by_key(|kept| place(kept));
-        let rows = rows.into_iter().map(|kept| self.row(kept)).filter(|row| query.filter.shows(row));
+        let rows = rows.into_iter().map(|kept| self.row_for(&query.by, kept));
+        let rows = rows.filter(|row| query.filter.shows(row));
         rows.take(query.limit).collect()
     }
 
     pub(super) fn sessions_named(&self, by: &Seer, name: &TypedName, limit: usize) -> Vec<SessionRow> {
         let mut rows: Vec<_> =
-            self.seen(by).map(|kept| self.row(kept)).filter(|row| name.names(row)).collect();
+            self.seen(by).map(|kept| self.row_for(by, kept)).filter(|row| name.names(row)).collect();
         rows.sort_by_key(|row| Reverse((row.touched_at, row.session)));
         rows.truncate(limit);
         rows
@@ -65,10 +67,19 @@ impl Contents {
             archived: kept.archived,
             awake: kept.awake,
             pending: self.pending(kept.record.session),
+            held: self.held(kept),
+            questions: kept.projection.questions(),
+            last: kept.projection.last.clone(),
             at: kept.at(),
             made_at: kept.made_at,
             touched_at: kept.touched_at,
+            may: None,
         }
+    }
+
+    /// The row as whoever may see it gets it.
+    fn row_for(&self, by: &Seer, kept: &Kept) -> SessionRow {
+        SessionRow { may: by.grant_on(&kept.record), ..self.row(kept) }
     }
 
     pub(super) fn facts(

@@ -1,9 +1,10 @@
-//! The stored form of an approval: the terms its answers are judged by, its answer, and which approval, or which title, a story fact
-//! has the words of. A permission that anybody may answer has no terms to store; their column and field are called `posed`.
+//! The stored form of an approval: the terms its answers are judged by, its answer, and which approval, which title, or which words of
+//! the agent a story fact has. A permission that anybody may answer has no terms to store; their column and field are called `posed`.
 
 use super::{Text, Unreadable, decode, encode};
 use kernel::{Answer, ApprovalForm, ApprovalId, ApprovalTerms, Grantee, GroupId, PersonId, RuleId};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The stored form; none for a permission that whoever may answer in the session may answer.
 pub fn encode_terms(terms: &ApprovalTerms) -> Option<Vec<u8>> {
@@ -47,6 +48,23 @@ pub fn title_told(kind: &str, body: &[u8]) -> Option<String> {
     }
     let told = (kind == "title").then(|| serde_json::from_slice::<TitleBody>(body).ok()).flatten();
     told.map(|told| told.title).filter(|title| !title.is_empty())
+}
+
+/// A piece of an agent's words, as a story fact tells it.
+#[derive(Debug, Deserialize)]
+pub struct TextTold<'a> {
+    /// The run of words that it belongs to.
+    pub part: u32,
+    /// Its place in the run, in bytes.
+    pub offset: u64,
+    /// The words.
+    #[serde(borrow)]
+    pub text: Cow<'a, str>,
+}
+
+/// The piece of an agent's words that a story fact has, if it has one.
+pub fn text_told<'a>(kind: &str, body: &'a [u8]) -> Option<TextTold<'a>> {
+    (kind == "text").then(|| serde_json::from_slice(body).ok()).flatten()
 }
 
 #[derive(Serialize, Deserialize)]

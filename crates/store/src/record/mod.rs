@@ -12,17 +12,19 @@ mod request;
 mod scope;
 mod words;
 
-pub use approval::{approval_told, decode_answer, decode_terms, encode_answer, encode_terms, title_told};
+pub use approval::{
+    TextTold, approval_told, decode_answer, decode_terms, encode_answer, encode_terms, text_told, title_told,
+};
 pub use fact::{decode_checkpoint, decode_fact, decode_scope, encode_checkpoint, encode_fact, encode_scope};
 pub use request::{decode_request, encode_request, request_key_word, request_word};
 pub use scope::{decode_worktree, encode_worktree};
 pub use words::{
     answerer_parse, answerer_text, cause_parse, cause_text, delivery_parse, delivery_word, end_parse,
     end_word, errand_parse, errand_word, failure_parse, grant_parse, grant_word, hold_parse, hold_word,
-    outgoing_kind_parse, outgoing_kind_text, outgoing_state_parse, outgoing_state_word, purpose_parse,
-    purpose_word, refusal_parse, refusal_word, refused_parse, refused_word, report_parse, report_word,
-    right_parse, right_word, role_parse, role_word, state_parse, state_word, title_by_parse, title_by_word,
-    verdict_parse, verdict_text, why_parse,
+    outcome_parse, outcome_word, outgoing_kind_parse, outgoing_kind_text, outgoing_state_parse,
+    outgoing_state_word, purpose_parse, purpose_word, refusal_parse, refusal_word, refused_parse,
+    refused_word, report_parse, report_word, right_parse, right_word, role_parse, role_word, state_parse,
+    state_word, title_by_parse, title_by_word, verdict_parse, verdict_text, why_parse,
 };
 
 use crate::StoreError;

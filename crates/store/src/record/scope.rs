@@ -25,6 +25,8 @@ pub(super) struct ScopeRecord {
 struct WorktreeRecord {
     name: String,
     home: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -130,8 +132,10 @@ pub(super) enum KeptRecord {
 impl From<&Scope> for ScopeRecord {
     fn from(scope: &Scope) -> Self {
         let Scope { directory, agent, model, mode, worktree } = scope.clone();
-        let worktree = worktree
-            .map(|Worktree { name, home }| WorktreeRecord { name, home: home.for_readers().to_owned() });
+        let worktree = worktree.map(|Worktree { name, home, branch }| {
+            let home = home.for_readers().to_owned();
+            WorktreeRecord { name, home, branch }
+        });
         Self { directory: directory.for_readers().to_owned(), agent, model, mode, worktree }
     }
 }
@@ -139,7 +143,10 @@ impl From<&Scope> for ScopeRecord {
 impl From<ScopeRecord> for Scope {
     fn from(record: ScopeRecord) -> Self {
         let ScopeRecord { directory, agent, model, mode, worktree } = record;
-        let worktree = worktree.map(|WorktreeRecord { name, home }| Worktree { name, home: home.into() });
+        let worktree = worktree.map(|WorktreeRecord { name, home, branch }| {
+            let home = home.into();
+            Worktree { name, home, branch }
+        });
         Self { directory: directory.into(), agent, model, mode, worktree }
     }
 }

@@ -4,8 +4,8 @@ use super::Unreadable;
 use crate::project::{WHY_WORDS, failure_word};
 use crate::{Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, TitleBy, Verdict};
 use kernel::{
-    Answerer, Delivery, EndWhy, ErrandKind, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind, Right,
-    Role,
+    Answerer, Delivery, EndWhy, ErrandKind, Failure, Grant, HoldWhy, Outcome, Refusal, RefusedWhy,
+    ReportKind, Right, Role,
 };
 use std::borrow::Cow;
 
@@ -156,6 +156,24 @@ words! {
 /// The failure of this word (`project::failure_word`); none for a word this version does not know.
 pub fn failure_parse(text: &str) -> Option<Failure> {
     Failure::ALL.into_iter().find(|failure| failure_word(*failure) == text)
+}
+
+/// The outcome of a turn: of one that failed, the word of its failure.
+pub fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answered => "answered",
+        Outcome::Stopped => "stopped",
+        Outcome::Interrupted => "interrupted",
+        Outcome::TimedOut => "time_limit",
+        Outcome::Failed(failure) => failure_word(failure),
+    }
+}
+
+/// The other way round; none for a word this version does not know.
+pub fn outcome_parse(text: &str) -> Option<Outcome> {
+    let plain = [Outcome::Answered, Outcome::Stopped, Outcome::Interrupted, Outcome::TimedOut];
+    let plain = plain.into_iter().find(|outcome| outcome_word(*outcome) == text);
+    plain.or_else(|| failure_parse(text).map(Outcome::Failed))
 }
 
 impl Worded for Failure {

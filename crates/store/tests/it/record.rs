@@ -22,7 +22,7 @@ fn scope(model: Option<&str>) -> Scope {
 }
 
 fn tree() -> Scope {
-    let worktree = Some(Worktree { name: "a".into(), home: "/srv".into() });
+    let worktree = Some(Worktree { name: "a".into(), home: "/srv".into(), branch: None });
     Scope { worktree, ..scope(None) }
 }
 
@@ -147,6 +147,8 @@ fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
     }
     let enter = Some(NewWorktree { name: "a".into(), base: None, branch: None });
     facts.push(Fact::Opened { scope: scope(None), origin: None, enter });
+    let branched = tree().worktree.map(|tree| Worktree { branch: Some("homing/a".into()), ..tree });
+    facts.push(Fact::ScopeChanged { epoch, scope: Scope { worktree: branched, ..tree() } });
     facts.extend(ErrandKind::ALL.map(|kind| Fact::Learned { kind, epoch }));
     facts.extend(ErrandKind::ALL.map(|kind| Fact::StaleErrand { errand, kind }));
     facts
@@ -254,6 +256,7 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"enter":{"name":"a"}},"by":"usr_00000000000000000000000002"}}
         {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"enter":{"name":"a","base":"main","branch":"b"}},"by":"usr_00000000000000000000000002"}}
         {"opened":{"scope":{"directory":"/srv/ü","agent":"scripted"},"enter":{"name":"a"}}}
+        {"scope_changed":{"epoch":1,"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv","branch":"homing/a"}}}}
         {"learned":{"kind":"enter","epoch":1}}
         {"learned":{"kind":"undo","epoch":1}}
         {"learned":{"kind":"redo","epoch":1}}
@@ -648,9 +651,10 @@ proptest! {
 
 fn scopes() -> impl Strategy<Value = Scope> {
     let words = (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>());
-    let worktree = any::<Option<(String, String)>>();
+    let worktree = any::<Option<(String, String, Option<String>)>>();
     (words, worktree).prop_map(|((directory, agent, model, mode), worktree)| {
-        let worktree = worktree.map(|(name, home): (_, String)| Worktree { name, home: home.into() });
+        let worktree =
+            worktree.map(|(name, home, branch): (_, String, _)| Worktree { name, home: home.into(), branch });
         Scope { directory: directory.into(), agent, model, mode, worktree }
     })
 }

@@ -19,6 +19,7 @@ mod export;
 mod fact;
 mod grant;
 mod group;
+mod marks;
 mod message;
 mod node;
 mod object;
@@ -70,6 +71,7 @@ pub use grant::{
     ToUser,
 };
 pub use group::{Group, Membership, NewGroup};
+pub use marks::{Marks, MarksChange};
 pub use message::{
     Delivery, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery, NewMessage, Previous,
     Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,

@@ -219,6 +219,12 @@ pub struct Session {
     /// Its last turn that is over, if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<LastTurn>,
+    /// The number of the last fact that you have seen, as you have noted it; 0 if you have not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<u64>,
+    /// True if you keep it at hand.
+    #[serde(default)]
+    pub pinned: bool,
     /// Why it does not go on, if something of it waits; in lists, of the first 50 of a page that have something pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,

@@ -8,6 +8,7 @@ mod fork;
 mod fresh;
 mod import;
 mod keys;
+mod marks;
 mod obstacles;
 mod parts;
 mod scope;

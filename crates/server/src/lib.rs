@@ -26,6 +26,7 @@ mod hosts;
 mod link_page;
 mod listen;
 mod lookups;
+mod marks;
 mod me;
 mod messages;
 mod metrics;

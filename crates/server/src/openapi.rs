@@ -5,7 +5,7 @@ use crate::extract::json_bytes;
 use crate::problem::ApiError;
 use crate::{
     agents, approvals, attachments, audit, bindings, browser_app, browser_stream, export_import, facts,
-    grants, groups, heads, health, link_page, lookups, me, messages, middleware, nodes, orgs, outbox, queue,
+    grants, groups, heads, health, link_page, lookups, marks, me, messages, middleware, nodes, orgs, outbox, queue,
     roots, route, scope, sessions, sign_in, tokens, turns, users, wall, worktrees,
 };
 use api::Code;
@@ -144,6 +144,15 @@ fn let_lines_be_named(mut contract: OpenApi) -> OpenApi {
     contract
 }
 
+/// Marks that say nothing are none.
+fn bound_marks(mut contract: OpenApi) -> OpenApi {
+    let Some(components) = contract.components.as_mut() else { return contract };
+    if let Some(RefOr::T(Schema::Object(marks))) = components.schemas.get_mut(&*api::MarksChange::name()) {
+        marks.min_properties = Some(1);
+    }
+    contract
+}
+
 /// An answer is one of its forms, and no two at once; the options of a question are few, and words are some.
 fn bound_answers(mut contract: OpenApi) -> OpenApi {
     let Some(components) = contract.components.as_mut() else { return contract };
@@ -176,6 +185,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(sessions::list, sessions::make),
     || routes!(sessions::read, sessions::change),
     || routes!(sessions::end),
+    || routes!(marks::mark),
     || routes!(sessions::stop_background),
     || routes!(scope::change, scope::keep),
     || routes!(scope::undo, scope::preview_undo),
@@ -259,7 +269,7 @@ pub(crate) fn routes() -> Router<SharedDoor> {
 pub fn document() -> OpenApi {
     let contract = OpenApiRouter::with_openapi(Contract::openapi());
     let contract = PATHS.iter().fold(contract, |contract, path| contract.routes(path()));
-    bound_answers(let_lines_be_named(say_object(contract.into_openapi())))
+    bound_marks(bound_answers(let_lines_be_named(say_object(contract.into_openapi()))))
 }
 
 /// The document as it is committed; a test compares it with `document`.

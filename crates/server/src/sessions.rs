@@ -311,6 +311,8 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         questions: row.questions,
         may: row.may.map(grant_form),
         last: row.last.map(last_form),
+        seen: row.may.map(|_| row.marks.seen.0),
+        pinned: row.marks.pinned,
         waiting: None,
         number: row.at.0,
         agent: row.scope.agent,

@@ -88,6 +88,7 @@ fn statements() -> Vec<(String, &'static str)> {
         (view::GRANTS.into(), "grants_of_session"),
         (view::LAST_TURN.into(), "messages_turn"),
         (view::SCOPE.into(), "PRIMARY KEY"),
+        (view::MARKED_BY.into(), "PRIMARY KEY (pid=? AND sid=?)"),
         (view::HOLDER.into(), "PRIMARY KEY"),
         (view::WORKTREES.into(), "sessions_in_worktree"),
         (sight::SESSION.into(), "sqlite_autoindex_sessions_1"),

@@ -6,7 +6,7 @@
 
 use crate::columns::{Bits, Columns, Id, grantee};
 use crate::error::SqliteError;
-use crate::tx::{Pid, Sid};
+use crate::tx::{Pid, Sid, who};
 use crate::view::{self, read_all};
 use crate::way_in::{BOUND, BOUND_BEFORE, space};
 use kernel::{
@@ -103,11 +103,13 @@ pub(crate) fn session(
     if !sees(db, by, Thing::Session(session))? {
         return Ok(None);
     }
-    let found = view::session(db, session)?;
-    Ok(found.map(|(record, row)| {
-        let may = by.grant_on(&record);
-        (record, SessionRow { may, ..row })
-    }))
+    let Some((record, row)) = view::session(db, session)? else { return Ok(None) };
+    let marks = match who(db, by.org, by.person)? {
+        Some(who) => view::marked(db, session, who.pid)?.map(|(_, marks)| marks),
+        None => None,
+    };
+    let (may, marks) = (by.grant_on(&record), marks.unwrap_or_default());
+    Ok(Some((record, SessionRow { may, marks, ..row })))
 }
 
 pub(crate) fn receipt(

@@ -131,6 +131,9 @@ impl WayIn for SqliteStore {
     fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.write(0, move |tx| drive::retitle(tx, &by, new.clone()))
     }
+    fn mark(&self, by: Arc<Principal>, new: Mark) -> Reply<'_, WriteOutcome<Marks, Rejection>> {
+        self.write(0, move |tx| drive::mark(tx, &by, new.clone()))
+    }
 }
 
 impl Log for SqliteStore {

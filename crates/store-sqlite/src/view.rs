@@ -16,8 +16,8 @@ use kernel::{
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::BTreeMap;
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Head, Import, LastTurn, QueuedRow, ReceiptRow, ReceiptState,
-    SEARCHED_MAX, Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
+    ApprovalRow, ApprovalState, BindingRow, Head, Import, LastTurn, Marks, QueuedRow, ReceiptRow,
+    ReceiptState, SEARCHED_MAX, Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
 /// The columns of a session's row, in the order in which `session_row` reads them.
@@ -26,8 +26,28 @@ const SESSION: &str =
     s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid, s.imported, s.imported_from,
     s.title_by, s.held, s.questions, s.last_outcome, s.last_number, s.last_at, s.last_words";
 
-/// The column of lists after those: the grant by which it is in them.
+/// The columns of lists after those: the grant by which it is in them, and the reader's own marks.
 const GRANTED: usize = 26;
+const MARKS: &str = "k.seen, k.pinned";
+const MARKED: usize = 27;
+
+fn marks_of(row: &Columns<'_>, column: usize) -> Result<Marks, SqliteError> {
+    let Some(seen) = row.number_maybe(column)? else { return Ok(Marks::default()) };
+    Ok(Marks { seen, pinned: row.flag(column + 1)? })
+}
+
+pub(crate) const MARKED_BY: &str = "SELECT s.number, k.seen, k.pinned
+     FROM sessions s LEFT JOIN marks k ON k.pid = ?2 AND k.sid = s.sid WHERE s.id = ?1";
+
+/// The number of a session's last fact, and somebody's marks on it.
+pub(crate) fn marked(
+    db: &Connection,
+    session: SessionId,
+    by: Pid,
+) -> Result<Option<(Number, Marks)>, SqliteError> {
+    let read = |row: &Row<'_>| Ok((Columns(row).number(0)?, marks_of(&Columns(row), 1)?));
+    Ok(read_all(db, MARKED_BY, params![session.stored(), by], read)?.pop())
+}
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
     let row = Columns(row);
@@ -52,6 +72,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
         made_at: row.moment(10)?,
         touched_at: row.moment(11)?,
         may: None,
+        marks: Marks::default(),
     })
 }
 
@@ -216,7 +237,8 @@ fn shows(which: Which, row: &SessionRow) -> bool {
 /// The statement that reads one list of what somebody owns, and that a test explains.
 pub(crate) fn owned_sql(list: &str) -> String {
     format!(
-        "SELECT {SESSION}, 'manage' FROM sessions s JOIN persons p ON p.pid = s.owner
+        "SELECT {SESSION}, 'manage', {MARKS} FROM sessions s JOIN persons p ON p.pid = s.owner
+            LEFT JOIN marks k ON k.pid = ?1 AND k.sid = s.sid
          WHERE s.owner = ?1 AND {list} AND (s.touched_at, s.id) < (?2, ?3)
          ORDER BY s.touched_at DESC, s.id DESC LIMIT ?4"
     )
@@ -235,7 +257,8 @@ fn owned(
 
 pub(crate) fn granted_sql(list: &str) -> String {
     format!(
-        "SELECT {SESSION}, g.granted FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
+        "SELECT {SESSION}, g.granted, {MARKS} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid
+            CROSS JOIN persons p ON p.pid = s.owner LEFT JOIN marks k ON k.pid = ?4 AND k.sid = s.sid
          WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND {list}
             AND (s.touched_at, s.id) < (?5, ?6)
          ORDER BY s.touched_at DESC, s.id DESC LIMIT ?7"
@@ -279,8 +302,9 @@ fn read_sessions(
     while page.len() < query.limit
         && let Some(row) = rows.next()?
     {
-        let given = Columns(row).word(GRANTED, record::grant_parse)?;
-        let row = SessionRow { may: Some(grant_as(query.by.role, given)), ..session_row(row)? };
+        let columns = Columns(row);
+        let may = Some(grant_as(query.by.role, columns.word(GRANTED, record::grant_parse)?));
+        let row = SessionRow { may, marks: marks_of(&columns, MARKED)?, ..session_row(row)? };
         if query.filter.shows(&row) {
             page.push(row);
         }

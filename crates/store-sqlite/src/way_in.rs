@@ -18,12 +18,12 @@ use kernel::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::plan::{
-    AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
-    RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx, key_answer,
+    AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MarkSeen, MessageWrite, RebindSeen,
+    RequestWrite, RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx, key_answer,
 };
 use store::{
-    Accepted, AuditEntry, AuditRow, Create, HashForm, InboxItem, Key, KeyAnswer, NewMessage, NewRequest,
-    OrgSettings, Past, Rebind, SettleByHand, TitleBy, attached_bytes, record, words_bytes,
+    Accepted, AuditEntry, AuditRow, Create, HashForm, InboxItem, Key, KeyAnswer, Mark, NewMessage,
+    NewRequest, OrgSettings, Past, Rebind, SettleByHand, TitleBy, attached_bytes, record, words_bytes,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -167,6 +167,16 @@ impl WriteTx for SqliteTx {
         let (bound, to) = (self.bound(by, &new.address, new.schemes)?, self.read_session(new.to)?);
         let (asker, key) = (self.read_asker(by)?, self.key_of(by, new.key.as_ref())?);
         Ok(RebindSeen { asker, key, bound, to })
+    }
+
+    fn read_mark(&mut self, by: &Principal, new: &Mark) -> Result<MarkSeen, SqliteError> {
+        let session = self.read_session(new.session)?;
+        let (at, marks) = match self.who(by.org, by.person)? {
+            Some(who) => view::marked(self.db(), new.session, who.pid)?.unwrap_or_default(),
+            None => Default::default(),
+        };
+        let (asker, key) = (self.read_asker(by)?, self.key_of(by, new.key.as_ref())?);
+        Ok(MarkSeen { asker, key, session, at, marks })
     }
 
     fn read_settle(&mut self, by: &Principal, new: &SettleByHand) -> Result<SettleSeen, SqliteError> {
@@ -399,6 +409,12 @@ impl SqliteTx {
                 let title = Some(title).filter(|title| !title.is_empty());
                 let by = title.is_some().then_some(TitleBy::Person);
                 self.put_title(sid, title.as_deref(), by, None)
+            }
+            Write::Marks { org, person, session, marks } => {
+                let (sid, who) = (self.sid(session)?, self.person(org, person)?);
+                let row = params![who.pid, sid, int(marks.seen.0), marks.pinned];
+                let sql = "INSERT OR REPLACE INTO marks (pid, sid, seen, pinned) VALUES (?1, ?2, ?3, ?4)";
+                self.run(sql, row).map(drop)
             }
             Write::Outgoing(row) => outbox::write(self, &row),
             Write::NoOutgoing { outgoing } => outbox::remove(self, outgoing),

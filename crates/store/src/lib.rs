@@ -2,7 +2,7 @@
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
 //! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `attachment` what goes
-//! along with a message, `disk` the room that words take, `last` the last turn of a session, `chain` the seals of the audit, `record`
+//! along with a message, `disk` the room that words take, `last` the last turn of a session, `marks` what somebody notes about one, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
@@ -14,6 +14,7 @@ pub mod conformance;
 mod disk;
 mod last;
 mod log;
+mod marks;
 mod memory;
 mod outbox;
 mod outcome;
@@ -36,6 +37,7 @@ pub use change::{KeyUse, PeopleTx};
 pub use disk::*;
 pub use last::*;
 pub use log::*;
+pub use marks::*;
 pub use memory::{MemoryStore, Snapshot};
 pub use outbox::*;
 pub use outcome::WriteOutcome;

@@ -9,6 +9,7 @@ use crate::audit::{AuditKeys, AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::disk::{DiskTotals, DiskUse};
 use crate::log::*;
+use crate::marks::*;
 use crate::outbox::*;
 use crate::outcome::WriteOutcome;
 use crate::people::*;
@@ -81,6 +82,9 @@ ports! {
 
         /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
         Write fn retitle(by: Arc<Principal>, new: Retitle) -> WriteOutcome<(), Rejection>;
+
+        /// Changes somebody's own marks on a session, and says how they are then. One transaction.
+        Write fn mark(by: Arc<Principal>, new: Mark) -> WriteOutcome<Marks, Rejection>;
     }
 
     /// The log of a session, as its keeper reads and writes it.

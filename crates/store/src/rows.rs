@@ -1,6 +1,7 @@
 //! Rows that are read back from a store: for lists, receipts, facts.
 
 use crate::last::LastTurn;
+use crate::marks::Marks;
 use crate::project::HANDED_OVER;
 use crate::search::SessionFilter;
 use bytes::Bytes;
@@ -120,6 +121,8 @@ pub struct SessionRow {
     pub touched_at: Moment,
     /// The strongest grant of whoever asked for this row; none where nobody in particular did.
     pub may: Option<Grant>,
+    /// Their own marks on it.
+    pub marks: Marks,
 }
 
 /// The one who gave a session its title.

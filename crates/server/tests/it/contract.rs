@@ -156,6 +156,7 @@ fn every_path_is_there() {
         "put /api/v1/me/password",
         "put /api/v1/roots",
         "put /api/v1/sessions/{id}/grants",
+        "put /api/v1/sessions/{id}/marks",
         "put /api/v1/sessions/{id}/queue",
     ];
     let document = document();
@@ -227,6 +228,7 @@ fn requests_refuse_what_they_do_not_know() {
         "IfNew",
         "NewSession",
         "SessionChange",
+        "MarksChange",
         "Order",
         "Move",
         "ApprovalAnswer",

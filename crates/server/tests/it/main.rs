@@ -11,6 +11,7 @@ mod browser;
 mod contract;
 mod deputy;
 mod forked;
+mod glance;
 #[path = "../../../engine/tests/it/grove.rs"]
 mod grove;
 mod imported;

@@ -505,6 +505,10 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
         for answer in ["accept", "decline"] {
             script.ask("POST", &format!("{over}/{answer}"), None).await;
         }
+        let marks = format!("/api/v1/sessions/{session}/marks");
+        for change in [json!({"seen": 9}), json!({"pinned": true}), json!({})] {
+            script.ask("PUT", &marks, Some(change)).await;
+        }
         let order = Some(json!({"order": [message.to_string()]}));
         script.ask("PUT", &format!("/api/v1/sessions/{session}/queue"), order).await;
         script.ask("POST", &format!("/api/v1/sessions/{session}/stop-background"), None).await;

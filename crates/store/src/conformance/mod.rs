@@ -15,6 +15,7 @@ mod grants;
 mod import;
 mod life;
 mod limits;
+mod marks;
 mod naming;
 mod offers;
 mod outbox;
@@ -41,6 +42,7 @@ pub use grants::*;
 pub use import::*;
 pub use life::*;
 pub use limits::*;
+pub use marks::*;
 pub use naming::*;
 pub use offers::*;
 pub use outbox::*;
@@ -150,6 +152,10 @@ macro_rules! conformance {
             a_claim_that_is_held_stays_held_when_fewer_may,
             different_claims_do_not_count_together,
             a_claim_is_raced_for_by_all_and_won_by_so_many,
+            // marks
+            marks_are_ones_own_and_what_was_seen_is_never_unseen,
+            whoever_sees_a_session_may_mark_it_and_nobody_else,
+            marks_put_again_under_their_key_are_as_they_are_by_then,
             // requests
             a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it,
             edited_words_count_once_the_keeper_has_said_yes,

@@ -52,6 +52,8 @@ pub(super) struct Contents {
     pub(super) claims: BTreeMap<Claim, BTreeSet<SessionId>>,
     pub(super) outbox: BTreeMap<u64, Outgoing>,
     pub(super) people: People,
+    /// The marks of each person.
+    pub(super) marks: BTreeMap<(OrgId, PersonId, SessionId), Marks>,
     /// By org, person and agent.
     pub(super) accounts: BTreeMap<(OrgId, PersonId, String), AccountRow>,
     /// Entry number N is at N - 1.
@@ -162,6 +164,7 @@ impl Contents {
             claims: BTreeMap::new(),
             outbox: BTreeMap::new(),
             people: People::default(),
+            marks: BTreeMap::new(),
             accounts: BTreeMap::new(),
             audit: Vec::new(),
             chains: BTreeMap::new(),

@@ -148,6 +148,9 @@ impl WayIn for MemoryStore {
     fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, WriteOutcome<(), Rejection>> {
         self.try_step(move |contents| drive::retitle(contents, &by, new))
     }
+    fn mark(&self, by: Arc<Principal>, new: Mark) -> Reply<'_, WriteOutcome<Marks, Rejection>> {
+        self.try_step(move |contents| drive::mark(contents, &by, new))
+    }
 }
 
 impl Log for MemoryStore {

@@ -74,12 +74,14 @@ impl Contents {
             made_at: kept.made_at,
             touched_at: kept.touched_at,
             may: None,
+            marks: Marks::default(),
         }
     }
 
     /// The row as whoever may see it gets it.
     fn row_for(&self, by: &Seer, kept: &Kept) -> SessionRow {
-        SessionRow { may: by.grant_on(&kept.record), ..self.row(kept) }
+        let marks = self.marks_of(by.org, by.person, kept.record.session);
+        SessionRow { may: by.grant_on(&kept.record), marks, ..self.row(kept) }
     }
 
     pub(super) fn facts(

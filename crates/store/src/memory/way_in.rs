@@ -2,8 +2,8 @@
 
 use super::contents::{Contents, Edit, Kept, MessageRow, Place, Remembered, Titled};
 use crate::plan::{
-    AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
-    RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx,
+    AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MarkSeen, MessageWrite, RebindSeen,
+    RequestWrite, RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx,
 };
 use crate::*;
 use kernel::{
@@ -98,6 +98,14 @@ impl WriteTx for Contents {
         Ok(RebindSeen { asker: self.read_asker(by)?, key: self.row_of(by, new.key.as_ref()), bound, to })
     }
 
+    fn read_mark(&mut self, by: &Principal, new: &Mark) -> Result<MarkSeen, StoreError> {
+        let session = self.seen_session(new.session);
+        let at = self.sessions.get(&new.session).map(Kept::at).unwrap_or_default();
+        let (asker, key) = (self.read_asker(by)?, self.row_of(by, new.key.as_ref()));
+        let marks = self.marks_of(by.org, by.person, new.session);
+        Ok(MarkSeen { asker, key, session, at, marks })
+    }
+
     fn read_settle(&mut self, by: &Principal, new: &SettleByHand) -> Result<SettleSeen, StoreError> {
         let (asker, key) = (self.read_asker(by)?, self.row_of(by, new.key.as_ref()));
         Ok(SettleSeen { asker, key, outgoing: self.outbox.get(&new.outgoing).cloned() })
@@ -129,6 +137,10 @@ impl Contents {
         let words_bytes = self.disk_use(record.org, record.owner).words_bytes;
         let (pending, has_title) = (self.pending(session), kept.title.is_some());
         Some(SessionSeen { record, ended, epoch: epoch_of(kept), has_title, pending, words_bytes })
+    }
+
+    pub(super) fn marks_of(&self, org: OrgId, person: PersonId, session: SessionId) -> Marks {
+        self.marks.get(&(org, person, session)).copied().unwrap_or_default()
     }
 
     fn bound_to(&self, by: &Principal, address: &Address, schemes: &[Scheme]) -> Option<SessionId> {
@@ -245,6 +257,9 @@ impl Contents {
                 }
                 kept.archived = archived.unwrap_or(kept.archived);
                 kept.place = place;
+            }
+            Write::Marks { org, person, session, marks } => {
+                self.marks.insert((org, person, session), marks);
             }
             Write::Outgoing(row) => drop(self.outbox.insert(row.outgoing, *row)),
             Write::NoOutgoing { outgoing } => drop(self.outbox.remove(&outgoing)),

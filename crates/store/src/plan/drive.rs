@@ -2,7 +2,8 @@
 
 use super::{ThisSession, WriteTx};
 use crate::{
-    Accepted, Asked, Create, NewMessage, NewRequest, Rebind, Rejection, Retitle, SettleByHand, WriteOutcome,
+    Accepted, Asked, Create, Mark, Marks, NewMessage, NewRequest, Rebind, Rejection, Retitle, SettleByHand,
+    WriteOutcome,
 };
 use kernel::{Principal, SessionId};
 
@@ -42,4 +43,10 @@ pub fn settle<X: WriteTx>(tx: &mut X, by: &Principal, new: SettleByHand) -> Came
 pub fn retitle<X: WriteTx>(tx: &mut X, by: &Principal, new: Retitle) -> Came<(), X> {
     let seen = ThisSession { asker: tx.read_asker(by)?, session: tx.read_session(new.session)? };
     tx.apply(super::retitle(&seen, by, new))
+}
+
+/// Changes somebody's own marks on a session.
+pub fn mark<X: WriteTx>(tx: &mut X, by: &Principal, new: Mark) -> Came<Marks, X> {
+    let seen = tx.read_mark(by, &new)?;
+    tx.apply(super::mark(&seen, by, new))
 }

@@ -13,6 +13,7 @@ mod asker;
 pub mod drive;
 mod keys;
 mod make;
+mod mark;
 mod rebind;
 mod say;
 mod session;
@@ -23,6 +24,7 @@ pub use ask::{AskSeen, ask};
 pub use asker::{AskerRow, CredentialRow, asker};
 pub use keys::{KeyAnswer, KeyRow, key_answer};
 pub use make::{MakeSeen, make};
+pub use mark::{MarkSeen, mark};
 pub use rebind::{RebindSeen, rebind};
 pub use say::{SaySeen, say};
 pub use session::{SessionSeen, ThisSession, retitle};
@@ -30,7 +32,7 @@ pub use settle::{SettleSeen, settle};
 pub use write::{AuditWrite, MessageWrite, RequestWrite, SessionWrite, Write};
 
 use crate::{
-    Create, Key, NewMessage, NewRequest, OrgSettings, Rebind, Rejection, SettleByHand, WriteOutcome,
+    Create, Key, Mark, NewMessage, NewRequest, OrgSettings, Rebind, Rejection, SettleByHand, WriteOutcome,
 };
 use kernel::{Authorized, Moment, Principal, SessionId};
 
@@ -59,6 +61,9 @@ pub trait WriteTx {
 
     /// The rows that another binding is planned with.
     fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, Self::Error>;
+
+    /// The rows that somebody's marks are planned with.
+    fn read_mark(&mut self, by: &Principal, new: &Mark) -> Result<MarkSeen, Self::Error>;
 
     /// The rows that a reply is settled with.
     fn read_settle(&mut self, by: &Principal, new: &SettleByHand) -> Result<SettleSeen, Self::Error>;

@@ -1,7 +1,7 @@
 //! The rows that plans write, as data: a backend that is far away can send all of them at once.
 
 use crate::{
-    Accepted, AuditSubject, InboxItem, Key, NewAttachment, NewSession, Outgoing, Past, Resolved, Trail,
+    Accepted, AuditSubject, InboxItem, Key, Marks, NewAttachment, NewSession, Outgoing, Past, Resolved, Trail,
 };
 use bytes::Bytes;
 use kernel::{
@@ -45,6 +45,8 @@ pub enum Write {
     /// The title that a person gives a session, or takes away with an empty one, and whether lists show it; none leaves it as
     /// it is.
     Title { session: SessionId, title: Option<String>, archived: Option<bool> },
+    /// The marks that somebody has put on a session for themselves, in place of those that they had.
+    Marks { org: OrgId, person: PersonId, session: SessionId, marks: Marks },
     /// A reply, as it stands from here on.
     Outgoing(Box<Outgoing>),
     /// A reply that is not sent any more.

@@ -233,6 +233,7 @@ fn sessions() -> Vec<Row> {
             .query(|names| format!("session={}", names.session)),
         reads("change_session").way("nothing").body(|_| Some(json!({}))),
         rules("change_session", false).changes().body(|_| Some(json!({"title": "another"}))),
+        reads("mark").body(|_| Some(json!({"seen": 1, "pinned": true}))),
         rules("end", false).changes(),
         rules("stop_background", true).keeper("busy"),
         rules("reorder", true).changes().body(|names| Some(json!({"order": [names.message]}))),

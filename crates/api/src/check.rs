@@ -83,7 +83,20 @@ impl MessageChange {
 impl crate::SessionsQuery {
     /// Checks the lengths of what a list is narrowed to, and that a name stands alone.
     pub fn check(&self) -> Result<(), Invalid> {
-        let Self { which, agent, directory, doing, text, name, limit: _, cursor } = self;
+        let Self {
+            which,
+            agent,
+            directory,
+            doing,
+            text,
+            owner,
+            archived,
+            origin,
+            needs,
+            name,
+            limit: _,
+            cursor,
+        } = self;
         if agent.as_ref().is_some_and(|agent| is_longer(agent, AGENT_LENGTH_MAX)) {
             return invalid("agent", format!("must have at most {AGENT_LENGTH_MAX} characters"));
         }
@@ -95,8 +108,9 @@ impl crate::SessionsQuery {
         if directory.as_ref().is_some_and(|path| !path.starts_with('/') || path.len() > 4_095) {
             return invalid("directory", "must be absolute, and at most 4095 bytes".to_owned());
         }
-        let narrowed = [agent, directory, text, cursor].into_iter().any(Option::is_some);
-        if name.is_some() && (narrowed || which.is_some() || doing.is_some()) {
+        let narrowed = [agent, directory, text, owner, origin, cursor].into_iter().any(Option::is_some);
+        let sorted = which.is_some() || doing.is_some() || archived.is_some() || needs.is_some();
+        if name.is_some() && (narrowed || sorted) {
             return invalid("name", "stands alone: nothing else can be chosen with it".to_owned());
         }
         Ok(())

@@ -96,8 +96,8 @@ pub use scope::{
 };
 pub use secret::Secret;
 pub use session::{
-    Background, BackgroundProcess, Doing, IfNew, LastTurn, Made, NewSession, OwnWord, Progress, Session,
-    SessionChange, SessionState, SessionsQuery, StoppedBackground, TitleBy, Which,
+    Background, BackgroundProcess, Doing, IfNew, LastTurn, Made, Need, NewSession, OwnWord, Progress,
+    Session, SessionChange, SessionCounts, SessionState, SessionsQuery, StoppedBackground, TitleBy, Which,
 };
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};

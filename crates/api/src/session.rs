@@ -140,6 +140,21 @@ pub struct SessionsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(min_length = 1, max_length = 200)]
     pub text: Option<String>,
+    /// Only those of this person: an id, or `me`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(pattern = "^(me|usr_[0-7][0-9a-hjkmnp-tv-z]{25})$")]
+    pub owner: Option<String>,
+    /// Only those that are archived, or only those that are not. The archived ones are open and ended ones, unless `which` says more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// Only the forks of this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    pub origin: Option<String>,
+    /// Only those that need you for this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub needs: Option<Need>,
     /// Only those that go by this name, ended and archived ones, too: how an id begins or ends, with its prefix or without, at least
     /// four characters; or a title that a person gave. Nothing else can be chosen with it, and there is one page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,6 +168,37 @@ pub struct SessionsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 4_100)]
     pub cursor: Option<String>,
+}
+
+/// A reason for which a session needs you.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// Questions of its agent are open.
+    Questions,
+    /// Messages are held.
+    Held,
+    /// Its last turn failed, was interrupted or took too long.
+    Failed,
+    /// A turn is over whose end you have not seen.
+    Unread,
+}
+
+/// The number of open sessions that are not archived, among the 10,000 newest of yours and of those that were given to you.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionCounts {
+    /// All of them.
+    pub open: u32,
+    /// Those with a turn under way.
+    pub running: u32,
+    /// Those with open questions.
+    pub questions: u32,
+    /// Those with held messages.
+    pub held: u32,
+    /// Those whose last turn failed, was interrupted or took too long.
+    pub failed: u32,
+    /// Those with a turn whose end you have not seen.
+    pub unread: u32,
 }
 
 /// The work of an open session.

@@ -22,8 +22,8 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, DiskTotals, Expected, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionFilter,
-    SessionRow, SessionsQuery, StoreError, StoredEntry, StoredFact, TypedName, Which,
+    BindingRow, DiskTotals, Expected, Finding, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionCounts,
+    SessionFilter, SessionRow, SessionsQuery, StoreError, StoredEntry, StoredFact, TypedName, Which,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -290,6 +290,12 @@ impl Views {
         may_read(by, "session")?;
         let query = SessionsQuery { by: Seer::of(by), which, filter, after, limit };
         Ok(self.ports.store.sessions(query).await?)
+    }
+
+    /// The number of open sessions, and of those that need the caller.
+    pub async fn session_counts(&self, by: &Principal) -> Result<SessionCounts, ViewError> {
+        may_read(by, "session")?;
+        Ok(self.ports.store.session_counts(Seer::of(by)).await?)
     }
 
     /// The sessions that somebody may mean by this name, also ended ones.

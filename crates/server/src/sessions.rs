@@ -2,7 +2,7 @@
 
 use crate::cursor;
 use crate::door::SharedDoor;
-use crate::extract::{Caller, Id, Json, JsonBody, Query, address, json_bytes, limit};
+use crate::extract::{Caller, Id, Json, JsonBody, Query, address, id, json_bytes, limit, session_id};
 use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{grant_form, who};
@@ -10,19 +10,21 @@ use crate::problem::{ApiError, ApiResult};
 use crate::wire::{at, end_why, links, origin_form, outcome_words, progress_form, waiting_form};
 use crate::worktrees::chore_response;
 use api::{
-    Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery, StoppedBackground,
+    Code, Made, NewSession, Page, Session, SessionChange, SessionCounts, SessionState, SessionsQuery,
+    StoppedBackground,
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{Doing, LastTurn, SessionFilter, SessionRow, TitleBy, Which, who_changed};
+use engine::{Doing, LastTurn, Need, SessionFilter, SessionRow, TitleBy, Which, who_changed};
 use http::{HeaderValue, StatusCode, header};
 use kernel::{Request, SessionId};
 
 problems! {
-    ListProblems = [Invalid, BadCursor, RightMissing];
+    ListProblems = [Invalid, BadCursor, NotFound, RightMissing];
     MakeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, UnknownModel, BadDirectory,
         AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict,
         Changed, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
+    CountProblems = [RightMissing];
     ReadProblems = [NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed,
         RightMissing, Changed, DiskFull, Unclear];
@@ -60,10 +62,12 @@ pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<SessionsQuery>,
 ) -> ApiResult<Json<Page<Session>>> {
-    let which = match query.which.unwrap_or_default() {
-        api::Which::Open => Which::Open,
-        api::Which::Ended => Which::Ended,
-        api::Which::All => Which::All,
+    // Of the archived ones nobody is to ask twice.
+    let which = match query.which {
+        None if query.archived == Some(true) => Which::All,
+        None | Some(api::Which::Open) => Which::Open,
+        Some(api::Which::Ended) => Which::Ended,
+        Some(api::Which::All) => Which::All,
     };
     query.check()?;
     let limit = limit(query.limit)?;
@@ -72,18 +76,57 @@ pub(crate) async fn list(
         let rows = door.engine.views().sessions_named(&caller.by, name, limit.min(NAMED_MAX)).await?;
         return page(&door, &caller, rows, None).await;
     }
-    let filter = SessionFilter {
-        agent: query.agent,
-        directory: query.directory,
-        doing: query.doing.map(doing),
-        text: query.text,
-    };
+    let filter = filter(&door, &caller, query).await?;
     // One more than asked for tells whether there is a next page.
     let mut rows = door.engine.views().sessions(&caller.by, which, filter, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::sessions((row.touched_at, row.session)));
     page(&door, &caller, rows, next).await
+}
+
+async fn filter(door: &SharedDoor, caller: &Caller, query: SessionsQuery) -> ApiResult<SessionFilter> {
+    let owner = match query.owner.as_deref() {
+        Some("me") => Some(caller.by.person),
+        Some(text) => Some(id("owner", text)?),
+        None => None,
+    };
+    let origin = match &query.origin {
+        Some(text) => Some(session_id("origin", text, door, &caller.by).await?),
+        None => None,
+    };
+    Ok(SessionFilter {
+        agent: query.agent,
+        directory: query.directory,
+        doing: query.doing.map(doing),
+        text: query.text,
+        owner,
+        archived: query.archived,
+        origin,
+        needs: query.needs.map(need),
+    })
+}
+
+fn need(need: api::Need) -> Need {
+    match need {
+        api::Need::Questions => Need::Questions,
+        api::Need::Held => Need::Held,
+        api::Need::Failed => Need::Failed,
+        api::Need::Unread => Need::Unread,
+    }
+}
+
+/// Count sessions
+///
+/// The open ones that are not archived, as lists show them: how many there are, and how many need you, for which reason.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/counts", tag = "sessions", operation_id = "session_counts",
+    responses((status = 200, description = "The counts.", body = SessionCounts), CountProblems),
+)]
+pub(crate) async fn counts(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<SessionCounts>> {
+    let counts = door.engine.views().session_counts(&caller.by).await?;
+    let engine::SessionCounts { open, running, questions, held, failed, unread } = counts;
+    Ok(Json(SessionCounts { open, running, questions, held, failed, unread }))
 }
 
 async fn page(

@@ -11,6 +11,7 @@ mod audit;
 mod backup;
 mod change;
 mod columns;
+mod counts;
 mod error;
 mod files;
 mod lock;

@@ -2,6 +2,7 @@
 
 use crate::audit::{self, chain_sql, keys_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
+use crate::counts;
 use crate::files::plan_once;
 use crate::log::{ATTACHMENT, ATTACHMENTS, INBOX, RULE_FACTS, facts_before_sql, facts_sql};
 use crate::migrations::migrate;
@@ -30,12 +31,21 @@ fn plan(db: &Connection, sql: &str) -> Vec<String> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
+fn narrowed(need: usize) -> String {
+    let (_, index, condition) = view::NEEDS[need];
+    view::narrowed_sql(index, view::LISTS[0], condition)
+}
+
 /// Every statement that is run often, and the index that it is read by.
 fn statements() -> Vec<(String, &'static str)> {
     vec![
         (owned_sql("s.archived = 0 AND s.ended IS NULL"), "sessions_open"),
         (owned_sql("s.archived = 0 AND s.ended IS NOT NULL"), "sessions_ended"),
         (owned_sql("s.archived = 1"), "sessions_archived"),
+        (narrowed(0), view::NEEDS[0].1),
+        (narrowed(1), view::NEEDS[1].1),
+        (narrowed(2), view::NEEDS[2].1),
+        (counts::owned_sql(), "sessions_open"),
         (names::TITLED_OWNED.into(), "sessions_titled"),
         (facts_sql(), "facts_number"),
         (facts_before_sql(), "facts_number"),
@@ -149,6 +159,8 @@ fn statements() -> Vec<(String, &'static str)> {
 /// more.
 fn statements_that_sort() -> Vec<(String, &'static str)> {
     vec![
+        (view::narrowed_sql(view::FORKS.0, view::LISTS[0], view::FORKS.1), "sessions_origin"),
+        (counts::granted_sql(), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::granted_sql(view::LISTS[0]), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::granted_sql(view::LISTS[1]), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::granted_sql(view::LISTS[2]), "PRIMARY KEY (kind=? AND grantee=?)"),

@@ -6,8 +6,8 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
-    append, audit, log, names, offers, outbox, past, people, row_changes, rules, sight, timer, tokens,
-    tx::SqliteTx, view, way_in,
+    append, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, sight, timer,
+    tokens, tx::SqliteTx, view, way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -192,6 +192,9 @@ impl Views for SqliteStore {
     }
     fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
         self.ask_reader(move |db| view::sessions(db, &query))
+    }
+    fn session_counts(&self, by: Seer) -> Reply<'_, SessionCounts> {
+        self.ask_reader(move |db| counts::session_counts(db, &by))
     }
     fn sessions_named(&self, by: Seer, name: TypedName, limit: usize) -> Reply<'_, Vec<SessionRow>> {
         self.ask_reader(move |db| names::sessions_named(db, &by, &name, limit))

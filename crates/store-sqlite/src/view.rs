@@ -16,7 +16,7 @@ use kernel::{
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::BTreeMap;
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Head, Import, LastTurn, Marks, QueuedRow, ReceiptRow,
+    ApprovalRow, ApprovalState, BindingRow, Head, Import, LastTurn, Marks, Need, QueuedRow, ReceiptRow,
     ReceiptState, SEARCHED_MAX, Seer, SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
@@ -31,7 +31,7 @@ const GRANTED: usize = 26;
 const MARKS: &str = "k.seen, k.pinned";
 const MARKED: usize = 27;
 
-fn marks_of(row: &Columns<'_>, column: usize) -> Result<Marks, SqliteError> {
+pub(crate) fn marks_of(row: &Columns<'_>, column: usize) -> Result<Marks, SqliteError> {
     let Some(seen) = row.number_maybe(column)? else { return Ok(Marks::default()) };
     Ok(Marks { seen, pinned: row.flag(column + 1)? })
 }
@@ -189,7 +189,7 @@ fn bound(db: &Connection, by: &Seer, session: SessionId) -> Result<Option<Sessio
 }
 
 /// The lists, none of which overlap, as conditions that are also their indexes'.
-const OPEN: &str = "s.archived = 0 AND s.ended IS NULL";
+pub(crate) const OPEN: &str = "s.archived = 0 AND s.ended IS NULL";
 const ENDED: &str = "s.archived = 0 AND s.ended IS NOT NULL";
 const ARCHIVED: &str = "s.archived = 1";
 pub(crate) const LISTS: [&str; 3] = [OPEN, ENDED, ARCHIVED];
@@ -198,22 +198,20 @@ pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<Ses
     let place = |row: &SessionRow| std::cmp::Reverse((row.touched_at, row.session));
     if let Some(session) = query.by.bound {
         let later = |row: &SessionRow| {
-            shows(query.which, row)
-                && query.filter.shows(row)
-                && query.after.is_none_or(|after| place(row) > std::cmp::Reverse(after))
+            query.shows(row) && query.after.is_none_or(|after| place(row) > std::cmp::Reverse(after))
         };
         return Ok(bound(db, &query.by, session)?.filter(later).into_iter().take(query.limit).collect());
     }
-    let lists: &[&str] = match query.which {
-        Which::Open => &[OPEN],
-        Which::Ended => &[ENDED],
-        Which::All => &LISTS,
-    };
     let sight = Sight::of(db, &query.by)?;
     let mut page = Vec::new();
-    for list in lists {
-        page.extend(owned(db, query, &sight, list)?);
-        page.extend(granted(db, query, &sight, list)?);
+    let of = query.filter.owner;
+    for list in lists_of(query) {
+        if of.is_none_or(|owner| owner == query.by.person) {
+            page.extend(owned(db, query, &sight, list)?);
+        }
+        if of.is_none_or(|owner| owner != query.by.person) {
+            page.extend(granted(db, query, &sight, list)?);
+        }
     }
     page.sort_unstable_by_key(place);
     // Given to them and to a group of theirs, say: the strongest grant counts.
@@ -226,23 +224,44 @@ pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<Ses
     Ok(page)
 }
 
-fn shows(which: Which, row: &SessionRow) -> bool {
-    match which {
-        Which::Open => !row.archived && row.ended.is_none(),
-        Which::Ended => !row.archived && row.ended.is_some(),
-        Which::All => true,
+/// The lists in which a query finds what it wants.
+fn lists_of(query: &SessionsQuery) -> &'static [&'static str] {
+    match (query.which, query.filter.archived) {
+        (_, Some(true)) => &[ARCHIVED],
+        (Which::Open, _) => &[OPEN],
+        (Which::Ended, _) => &[ENDED],
+        (Which::All, Some(false)) => &[OPEN, ENDED],
+        (Which::All, None) => &LISTS,
     }
 }
 
 /// The statement that reads one list of what somebody owns, and that a test explains.
 pub(crate) fn owned_sql(list: &str) -> String {
+    owned_by("sessions s", list)
+}
+
+/// The same, for what an index of its own finds: where it is looked for, and the condition that the index has, too.
+pub(crate) fn narrowed_sql(index: &str, list: &str, condition: &str) -> String {
+    owned_by(&format!("sessions s INDEXED BY {index}"), &format!("{list} AND {condition}"))
+}
+
+fn owned_by(sessions: &str, condition: &str) -> String {
     format!(
-        "SELECT {SESSION}, 'manage', {MARKS} FROM sessions s JOIN persons p ON p.pid = s.owner
+        "SELECT {SESSION}, 'manage', {MARKS} FROM {sessions} JOIN persons p ON p.pid = s.owner
             LEFT JOIN marks k ON k.pid = ?1 AND k.sid = s.sid
-         WHERE s.owner = ?1 AND {list} AND (s.touched_at, s.id) < (?2, ?3)
+         WHERE s.owner = ?1 AND {condition} AND (s.touched_at, s.id) < (?2, ?3)
          ORDER BY s.touched_at DESC, s.id DESC LIMIT ?4"
     )
 }
+
+/// The indexes of what needs somebody. They have what is open and not archived.
+pub(crate) const NEEDS: [(Need, &str, &str); 3] = [
+    (Need::Questions, "sessions_questions", "s.questions > 0"),
+    (Need::Held, "sessions_held", "s.held > 0"),
+    (Need::Failed, "sessions_failed", "s.last_outcome NOT IN ('answered', 'stopped')"),
+];
+/// The index of forks.
+pub(crate) const FORKS: (&str, &str) = ("sessions_origin", "s.origin = ?5");
 
 fn owned(
     db: &Connection,
@@ -251,8 +270,17 @@ fn owned(
     list: &str,
 ) -> Result<Vec<SessionRow>, SqliteError> {
     let Some(owner) = sight.owner else { return Ok(Vec::new()) };
-    let (at, id) = before(query.after);
-    read_sessions(db, &owned_sql(list), params![owner, at, id, rows(looked_at(query))], query)
+    let ((at, id), limit) = (before(query.after), rows(looked_at(query)));
+    if let Some(origin) = query.filter.origin {
+        let row = params![owner, at, id, limit, origin.stored()];
+        return read_sessions(db, &narrowed_sql(FORKS.0, list, FORKS.1), row, query);
+    }
+    let index = NEEDS.into_iter().find(|(need, ..)| query.filter.needs == Some(*need) && list == OPEN);
+    let sql = match index {
+        Some((_, index, condition)) => narrowed_sql(index, list, condition),
+        None => owned_sql(list),
+    };
+    read_sessions(db, &sql, params![owner, at, id, limit], query)
 }
 
 pub(crate) fn granted_sql(list: &str) -> String {
@@ -305,7 +333,7 @@ fn read_sessions(
         let columns = Columns(row);
         let may = Some(grant_as(query.by.role, columns.word(GRANTED, record::grant_parse)?));
         let row = SessionRow { may, marks: marks_of(&columns, MARKED)?, ..session_row(row)? };
-        if query.filter.shows(&row) {
+        if query.shows(&row) {
             page.push(row);
         }
     }

@@ -2,11 +2,13 @@
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
 //! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `attachment` what goes
-//! along with a message, `disk` the room that words take, `last` the last turn of a session, `marks` what somebody notes about one, `chain` the seals of the audit, `record`
+//! along with a message, `disk` the room that words take, `last` the last turn of a session, `marks` what somebody notes about one, `attention` what
+//! needs somebody, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
 mod attachment;
+mod attention;
 mod audit;
 pub mod chain;
 pub mod change;
@@ -31,6 +33,7 @@ mod way_in;
 mod wrap;
 
 pub use attachment::*;
+pub use attention::*;
 pub use audit::*;
 pub use chain::{ChainHead, ChainKey};
 pub use change::{KeyUse, PeopleTx};

@@ -5,6 +5,7 @@
 //! whoever stands between the engine and a store (faults, weather) is a `Wrap`, and sees every call in one place
 //! (`wrap.rs`).
 
+use crate::attention::SessionCounts;
 use crate::audit::{AuditKeys, AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::disk::{DiskTotals, DiskUse};
@@ -141,6 +142,9 @@ ports! {
 
         /// A page of the sessions that this person may see, the ones with the newest activity first.
         Read fn sessions(query: SessionsQuery) -> Vec<SessionRow>;
+
+        /// The number of open sessions that this person may see, and of those that need them, among the newest.
+        Read fn session_counts(by: Seer) -> SessionCounts;
 
         /// The sessions that go by this name among those that this person may see, also ended ones, the ones with the newest
         /// activity first.

@@ -180,9 +180,9 @@ pub struct SessionsQuery {
 /// The choice of the sessions that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Open and not archived.
+    /// Open and not archived, unless the archived ones are asked for.
     Open,
-    /// Ended and not archived.
+    /// Ended and not archived, unless the archived ones are asked for.
     Ended,
     /// Everything, the archived ones too.
     All,

@@ -2,7 +2,8 @@
 //!
 //! Whatever is compared here is of rows that the caller may see; a backend reads no others.
 
-use crate::{SessionRow, TitleBy};
+use crate::{Need, SessionRow, SessionsQuery, TitleBy, Which};
+use kernel::{PersonId, SessionId};
 use std::fmt::Display;
 
 /// The most rows of a list that are looked at for one page of a search. What fits less often is found page by page by nobody:
@@ -23,6 +24,14 @@ pub struct SessionFilter {
     pub doing: Option<Doing>,
     /// Those with these words in their title, in whatever case.
     pub text: Option<String>,
+    /// Those of this person.
+    pub owner: Option<PersonId>,
+    /// Those that are archived, or those that are not.
+    pub archived: Option<bool>,
+    /// The forks of this session.
+    pub origin: Option<SessionId>,
+    /// Those that need their reader for this.
+    pub needs: Option<Need>,
 }
 
 /// The work of an open session.
@@ -44,14 +53,31 @@ impl SessionFilter {
 
     /// True if it shows this one.
     pub fn shows(&self, row: &SessionRow) -> bool {
-        let Self { agent, directory, doing, text } = self;
+        let Self { agent, directory, doing, text, owner, archived, origin, needs } = self;
         doing.is_none_or(|doing| doing == row.doing())
+            && owner.is_none_or(|owner| owner == row.owner)
+            && archived.is_none_or(|archived| archived == row.archived)
+            && origin.is_none_or(|origin| row.origin.is_some_and(|of| of.session == origin))
+            && needs.is_none_or(|need| row.attention().needs(need))
             && agent.as_ref().is_none_or(|agent| *agent == row.scope.agent)
             && directory.as_ref().is_none_or(|directory| row.scope.directory.is_under(directory))
             && text.as_ref().is_none_or(|text| {
                 let title = row.title.as_deref().unwrap_or_default();
                 title.to_lowercase().contains(&text.to_lowercase())
             })
+    }
+}
+
+impl SessionsQuery {
+    /// True if the list shows this one. What is archived is in a list only if that was asked for, or everything was.
+    pub fn shows(&self, row: &SessionRow) -> bool {
+        let is_wanted = match self.which {
+            Which::Open => row.ended.is_none(),
+            Which::Ended => row.ended.is_some(),
+            Which::All => true,
+        };
+        let is_here = !row.archived || self.which == Which::All || self.filter.archived == Some(true);
+        is_wanted && is_here && self.filter.shows(row)
     }
 }
 

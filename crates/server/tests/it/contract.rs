@@ -92,6 +92,7 @@ fn every_path_is_there() {
         "get /api/v1/roots",
         "get /api/v1/route",
         "get /api/v1/sessions",
+        "get /api/v1/sessions/counts",
         "get /api/v1/sessions/{id}",
         "get /api/v1/sessions/{id}/changes",
         "get /api/v1/sessions/{id}/commands",

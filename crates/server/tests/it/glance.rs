@@ -33,8 +33,14 @@ async fn a_row_says_what_one_may_do_what_waits_and_how_the_last_turn_ended() {
     let by = town.now(&host).await;
     town.engine.views().receipt_within(&by, message, crate::town::SOON).await.unwrap();
     let first = row(&town, &host, session).await;
-    assert_eq!((&first["may"], &first["questions"], &first["held"]), (&json!("manage"), &json!(0), &json!(0)));
-    assert_eq!((&first["last"]["outcome"], &first["last"]["words"]), (&json!("answered"), &json!("#1 hello there")));
+    assert_eq!(
+        (&first["may"], &first["questions"], &first["held"]),
+        (&json!("manage"), &json!(0), &json!(0))
+    );
+    assert_eq!(
+        (&first["last"]["outcome"], &first["last"]["words"]),
+        (&json!("answered"), &json!("#1 hello there"))
+    );
     assert!(first["last"]["number"].as_u64().unwrap() <= first["number"].as_u64().unwrap());
     assert_eq!(row(&town, &eve, session).await, Value::Null);
     town.give(&host, session, Grantee::Person(eve.by.person), Grant::View).await;
@@ -64,7 +70,10 @@ async fn marks_are_ones_own_go_forward_and_are_shown_in_rows() {
     assert_eq!((&before["seen"], &before["pinned"]), (&json!(0), &json!(false)));
 
     assert_eq!(mark(&town, &eve, session, json!({"seen": 2})).await.2, json!({"seen": 2, "pinned": false}));
-    assert_eq!(mark(&town, &eve, session, json!({"pinned": true, "seen": 1})).await.2, json!({"seen": 2, "pinned": true}));
+    assert_eq!(
+        mark(&town, &eve, session, json!({"pinned": true, "seen": 1})).await.2,
+        json!({"seen": 2, "pinned": true})
+    );
     let last = before["number"].clone();
     let far = mark(&town, &eve, session, json!({"seen": 1_000_000})).await;
     assert_eq!((far.0, &far.2["seen"]), (200, &last), "nobody has seen what is not there");
@@ -78,7 +87,9 @@ async fn marks_are_ones_own_go_forward_and_are_shown_in_rows() {
     let (status, ..) = mark(&town, &eve, session, json!({"seen": -1})).await;
     assert_eq!(status, 422);
     let path = format!("/api/v1/sessions/{session}/marks");
-    for (body, expected) in [(json!({"pinned": false}), 200), (json!({"pinned": false}), 200), (json!({"pinned": true}), 409)] {
+    for (body, expected) in
+        [(json!({"pinned": false}), 200), (json!({"pinned": false}), 200), (json!({"pinned": true}), 409)]
+    {
         let ask = town.ask(Some(&eve.token), "PUT", &path).header("idempotency-key", "k").json(&body);
         assert_eq!(ask.send().await.unwrap().status(), expected, "{body}");
     }

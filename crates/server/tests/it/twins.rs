@@ -467,6 +467,21 @@ async fn names(script: &mut Script<'_>, things: &Things, guessed: &Guessed) {
         script.get(&format!("/api/v1/sessions?{narrowed}")).await;
         script.pages(&format!("/api/v1/sessions?{narrowed}&")).await;
     }
+    let (of, forks) = (format!("owner={}", guessed.person), format!("origin={}", guessed.session));
+    for narrowed in [
+        "needs=questions",
+        "needs=held",
+        "needs=failed",
+        "needs=unread",
+        "owner=me",
+        "archived=true",
+        of.as_str(),
+        forks.as_str(),
+    ] {
+        script.get(&format!("/api/v1/sessions?which=all&{narrowed}")).await;
+        script.pages(&format!("/api/v1/sessions?{narrowed}&")).await;
+    }
+    script.get("/api/v1/sessions/counts").await;
     for wrong in ["name=", "name=zzz", "name=plans&text=plans", "name=plans&cursor=x", "text="] {
         script.get(&format!("/api/v1/sessions?{wrong}")).await;
     }

@@ -17,6 +17,7 @@ mod life;
 mod limits;
 mod marks;
 mod naming;
+mod needs;
 mod offers;
 mod outbox;
 mod past;
@@ -44,6 +45,7 @@ pub use life::*;
 pub use limits::*;
 pub use marks::*;
 pub use naming::*;
+pub use needs::*;
 pub use offers::*;
 pub use outbox::*;
 pub use past::*;
@@ -240,6 +242,10 @@ macro_rules! conformance {
             an_agents_title_takes_the_place_of_any_but_a_persons,
             a_session_is_found_by_a_piece_of_its_id_or_its_given_title,
             a_list_is_narrowed_to_agent_directory_state_and_title,
+            // needs
+            a_list_is_narrowed_to_what_needs_somebody,
+            a_list_is_narrowed_to_owner_archive_and_origin,
+            sessions_are_counted_by_the_rule_of_lists,
             // reading
             sessions_are_listed_with_the_newest_activity_first,
             pages_of_sessions_have_no_gap_and_no_repeat,

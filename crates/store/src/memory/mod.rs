@@ -212,6 +212,9 @@ impl Views for MemoryStore {
     fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
         self.step(move |contents| contents.sessions(&query))
     }
+    fn session_counts(&self, by: Seer) -> Reply<'_, SessionCounts> {
+        self.step(move |contents| contents.session_counts(&by))
+    }
     fn sessions_named(&self, by: Seer, name: TypedName, limit: usize) -> Reply<'_, Vec<SessionRow>> {
         self.step(move |contents| contents.sessions_named(&by, &name, limit))
     }

@@ -30,18 +30,20 @@ impl Contents {
     }
 
     pub(super) fn sessions(&self, query: &SessionsQuery) -> Vec<SessionRow> {
-        let shown = |kept: &&Kept| match query.which {
-            Which::Open => kept.is_open() && !kept.archived,
-            Which::Ended => !kept.is_open() && !kept.archived,
-            Which::All => true,
-        };
         let place = |kept: &Kept| Reverse((kept.touched_at, kept.record.session));
         let later = |kept: &&Kept| query.after.is_none_or(|after| place(kept) > Reverse(after));
-        let mut rows: Vec<_> = self.seen(&query.by).filter(shown).filter(later).collect();
+        let mut rows: Vec<_> = self.seen(&query.by).filter(later).collect();
         rows.sort_by_key(|kept| place(kept));
         let rows = rows.into_iter().map(|kept| self.row_for(&query.by, kept));
-        let rows = rows.filter(|row| query.filter.shows(row));
+        let rows = rows.filter(|row| query.shows(row));
         rows.take(query.limit).collect()
+    }
+
+    pub(super) fn session_counts(&self, by: &Seer) -> SessionCounts {
+        let mut counts = SessionCounts::default();
+        let open = self.seen(by).filter(|kept| kept.is_open() && !kept.archived);
+        open.for_each(|kept| counts.count(&self.row_for(by, kept).attention()));
+        counts
     }
 
     pub(super) fn sessions_named(&self, by: &Seer, name: &TypedName, limit: usize) -> Vec<SessionRow> {

@@ -146,6 +146,8 @@ fn open_and_lists() -> Vec<Row> {
         reads("sessions"),
         reads("sessions").way("ended").query(|_| "which=ended".into()),
         reads("sessions").way("narrowed").query(|_| "agent=scripted&doing=dormant&directory=/&text=a".into()),
+        reads("sessions").way("needing").query(|_| "needs=unread&owner=me&archived=false".into()),
+        reads("session_counts"),
         reads("sessions").way("named").query(|_| "name=nobody-is-called-this".into()),
         reads("heads"),
         reads("heads").way("stream").accept("text/event-stream"),

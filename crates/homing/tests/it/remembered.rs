@@ -13,7 +13,7 @@ use crate::text;
 use crate::yard::{Yard, everything, git, until};
 
 /// The one store of snapshots that there is.
-fn store(yard: &Yard) -> PathBuf {
+pub(crate) fn store(yard: &Yard) -> PathBuf {
     let stores = fs::read_dir(yard.homing.data().join("git/snapshots")).unwrap();
     let mut stores: Vec<PathBuf> = stores.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(stores.len(), 1, "{stores:?}");

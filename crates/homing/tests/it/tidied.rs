@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use testkit::eventually;
 
+use crate::remembered::store;
 use crate::yard::Yard;
 use crate::{count, counted};
 
@@ -56,6 +58,12 @@ fn no_turn_is_forgotten_beside_a_person_who_tidies_up_all_the_time() {
         "{turns} turns of a server beside {} rounds of tidying up",
         tidying.join().unwrap()
     ));
+    // A second after a turn the rest of it is copied; until then it is the person's own objects that keep it.
+    eventually("all of it is copied", || {
+        let mut look = Command::new("git");
+        look.env("GIT_DIR", store(&yard)).args(["rev-list", "--objects", "--quiet", "--all"]);
+        look.output().expect("there is git").status.success().then_some(())
+    });
     tried(&yard.place, &["reflog", "expire", "--expire=now", "--all"]);
     tried(&yard.place, &["gc", "--quiet", "--prune=now"]);
     // The first thing that was said is turn 1, and changed nothing.

@@ -32,6 +32,7 @@ mod problem;
 mod queue;
 mod route;
 mod scope;
+mod search;
 mod secret;
 mod session;
 mod sign_in;
@@ -94,6 +95,7 @@ pub use scope::{
     Ready, ReadyPart, RedoTurn, RepositoryMove, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink,
     ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoFile, UndoPreview, UndoTurn,
 };
+pub use search::{Hit, HitKind, SearchQuery};
 pub use secret::Secret;
 pub use session::{
     Background, BackgroundProcess, Doing, IfNew, LastTurn, Made, Need, NewSession, OwnWord, Progress,

@@ -287,6 +287,7 @@ impl Engine {
         engine.ring_unfinished().await?;
         crate::timer::start(&engine);
         crate::sealer::start(&engine);
+        crate::indexer::start(&engine);
         crate::refused_reads::start(engine.views());
         crate::people::write_uses_down(engine.people());
         crate::worktrees::start(engine.worktrees());

@@ -29,6 +29,7 @@ mod follow_all;
 mod follow_heads;
 mod follow_rows;
 mod inbound;
+mod indexer;
 mod intake;
 mod keeper;
 mod lease;
@@ -101,7 +102,9 @@ pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use roster::Lists;
 pub use timeline::{SaidView, TurnView};
-pub use view::{AgentView, Explained, QueuedView, ReceiptView, RouteChoice, Views, WAIT_MAX, who_changed};
+pub use view::{
+    AgentView, Explained, FoundWords, QueuedView, ReceiptView, RouteChoice, Views, WAIT_MAX, who_changed,
+};
 pub use wait::{Wait, WaitWhy};
 pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, Worktrees, WorktreesView};
 
@@ -109,9 +112,9 @@ pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, W
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, DiskTotals,
     Doing, Expected, Gauges, GrantRow, GroupRow, Hand, Head, LastTurn, LoginRow, Marks, Need, NewOrg,
-    NewPerson, NodeRow, OfferRow, OrgRow, OrgSettings, Outgoing, OutgoingKind, OutgoingState, PersonRow,
-    Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionCounts, SessionFilter,
-    SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView, Which,
+    NewPerson, NodeRow, OfferRow, OrgRow, OrgSettings, Outgoing, OutgoingKind, OutgoingState, PassageKind,
+    PersonRow, Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionCounts,
+    SessionFilter, SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView, Wanted, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{

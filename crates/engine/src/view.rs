@@ -2,6 +2,10 @@
 //!
 //! What a caller may not see does not exist: the answer is the same as for an id that was never minted.
 
+mod search;
+
+pub use search::FoundWords;
+
 use crate::attached::AttachmentView;
 use crate::engine_ports::EnginePorts;
 use crate::fanout::SharedFact;

@@ -31,6 +31,14 @@ pub(crate) fn read_rows(cursor: Option<&str>) -> ApiResult<Option<u64>> {
     read(cursor, |text| small(text.strip_prefix('w')?))
 }
 
+pub(crate) fn search(place: u64) -> String {
+    format!("f{place:x}")
+}
+
+pub(crate) fn read_search(cursor: Option<&str>) -> ApiResult<Option<u64>> {
+    read(cursor, |text| small(text.strip_prefix('f')?))
+}
+
 /// An address is long enough; its `%` would be escaped once more in a query, so another mark stands for it.
 pub(crate) fn bindings(at: &Address) -> String {
     format!("b{}", at.to_string().replace('%', "!"))

@@ -46,6 +46,7 @@ mod roots;
 mod route;
 mod schemes;
 mod scope;
+mod search;
 mod sessions;
 mod sign_in;
 mod sign_in_limit;

@@ -6,7 +6,7 @@ use crate::problem::ApiError;
 use crate::{
     agents, approvals, attachments, audit, bindings, browser_app, browser_stream, export_import, facts,
     grants, groups, heads, health, link_page, lookups, marks, me, messages, middleware, nodes, orgs, outbox,
-    queue, roots, route, scope, sessions, sign_in, tokens, turns, users, wall, worktrees,
+    queue, roots, route, scope, search, sessions, sign_in, tokens, turns, users, wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -184,6 +184,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(attachments::attachment),
     || routes!(sessions::list, sessions::make),
     || routes!(sessions::counts),
+    || routes!(search::search),
     || routes!(sessions::read, sessions::change),
     || routes!(sessions::end),
     || routes!(marks::mark),

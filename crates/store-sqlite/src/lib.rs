@@ -29,6 +29,7 @@ mod query_plan_tests;
 mod reader;
 mod row_changes;
 mod rules;
+mod search;
 mod sight;
 mod sqlite;
 mod timer;

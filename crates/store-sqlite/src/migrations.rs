@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 18] = [
+const STEPS: [Migration; 19] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -37,6 +37,7 @@ const STEPS: [Migration; 18] = [
     Migration { sql: include_str!("../migrations/0016_rows.sql"), then: begin_last_words },
     Migration { sql: include_str!("../migrations/0017_marks.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0018_needs.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0019_search.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

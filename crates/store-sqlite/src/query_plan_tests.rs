@@ -13,6 +13,7 @@ use crate::people::{self, somebody_sql};
 use crate::projection::FIRST_SEAT;
 use crate::row_changes;
 use crate::rules;
+use crate::search;
 use crate::sight;
 use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
@@ -97,6 +98,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (people::AGENT_GRANTS.into(), "PRIMARY KEY"),
         (view::GRANTS.into(), "grants_of_session"),
         (view::LAST_TURN.into(), "messages_turn"),
+        (search::OVER.into(), "INTEGER PRIMARY KEY"),
+        (search::TOLD.into(), "facts_number"),
+        (search::FORGET.into(), "passages_body"),
         (view::SCOPE.into(), "PRIMARY KEY"),
         (view::MARKED_BY.into(), "PRIMARY KEY (pid=? AND sid=?)"),
         (view::HOLDER.into(), "PRIMARY KEY"),

@@ -79,7 +79,7 @@ pub(crate) fn whereabouts(
 }
 
 /// The grants on a session that count for them: as many looks as they have groups, and two.
-fn given(db: &Connection, by: &Seer, sid: Sid) -> Result<Vec<(Grantee, Grant)>, SqliteError> {
+pub(crate) fn given(db: &Connection, by: &Seer, sid: Sid) -> Result<Vec<(Grantee, Grant)>, SqliteError> {
     let groups = by.groups.iter().map(|group| Grantee::Group(*group));
     let mut given = Vec::new();
     for to in [Grantee::Person(by.person), Grantee::Org].into_iter().chain(groups) {

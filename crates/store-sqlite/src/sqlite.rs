@@ -6,8 +6,8 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
-    append, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, sight, timer,
-    tokens, tx::SqliteTx, view, way_in,
+    append, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, search, sight,
+    timer, tokens, tx::SqliteTx, view, way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -300,6 +300,21 @@ impl Views for SqliteStore {
     }
     fn last_place(&self) -> Reply<'_, u64> {
         self.ask_reader(row_changes::last_place)
+    }
+}
+
+impl Search for SqliteStore {
+    fn index_passages(&self, turns_max: usize) -> Reply<'_, bool> {
+        Box::pin(async move {
+            let found = self.reader.ask(move |db| search::unindexed(db, turns_max)).await?;
+            let Some(new) = found else { return Ok(false) };
+            let more = new.more;
+            self.writer.change(0, move |tx| search::index(tx, &new)).await?;
+            Ok(more)
+        })
+    }
+    fn search(&self, query: PassagesQuery) -> Reply<'_, Vec<FoundPassage>> {
+        self.ask_reader(move |db| search::search(db, &query))
     }
 }
 

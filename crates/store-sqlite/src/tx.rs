@@ -3,6 +3,7 @@
 use crate::audit;
 use crate::columns::{Columns, Id, int};
 use crate::error::SqliteError;
+use crate::search;
 use crate::way_in;
 use crate::writer::Tally;
 use kernel::{EndWhy, Moment, Number, OrgId, PersonId, Record, SessionId, Term, TokenId, Turn};
@@ -386,6 +387,7 @@ impl SqliteTx {
             "UPDATE sessions SET title = NULL, title_by = NULL, title_of = NULL WHERE sid = ?1 AND title_of = ?2",
             params![sid, body],
         )?;
+        search::forget(self, body)?;
         let mut query = self.db.prepare_cached("DELETE FROM attachments WHERE words = ?1 RETURNING body")?;
         let attached = query.query_map([body], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
         attached.into_iter().chain([body]).map(|body| self.forget_body(body)).sum()

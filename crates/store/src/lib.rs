@@ -3,7 +3,7 @@
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
 //! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `attachment` what goes
 //! along with a message, `disk` the room that words take, `last` the last turn of a session, `marks` what somebody notes about one, `attention` what
-//! needs somebody, `chain` the seals of the audit, `record`
+//! needs somebody, `passages` what can be found of what was said, by which `keywords`, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
@@ -14,12 +14,14 @@ pub mod chain;
 pub mod change;
 pub mod conformance;
 mod disk;
+mod keywords;
 mod last;
 mod log;
 mod marks;
 mod memory;
 mod outbox;
 mod outcome;
+mod passages;
 mod people;
 pub mod plan;
 mod ports;
@@ -38,12 +40,14 @@ pub use audit::*;
 pub use chain::{ChainHead, ChainKey};
 pub use change::{KeyUse, PeopleTx};
 pub use disk::*;
+pub use keywords::*;
 pub use last::*;
 pub use log::*;
 pub use marks::*;
 pub use memory::{MemoryStore, Snapshot};
 pub use outbox::*;
 pub use outcome::WriteOutcome;
+pub use passages::*;
 pub use people::*;
 pub use plan::{KeyAnswer, Plan, WriteTx};
 pub use ports::*;

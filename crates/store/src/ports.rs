@@ -13,6 +13,7 @@ use crate::log::*;
 use crate::marks::*;
 use crate::outbox::*;
 use crate::outcome::WriteOutcome;
+use crate::passages::{FoundPassage, PassagesQuery};
 use crate::people::*;
 use crate::plan::KeyAnswer;
 use crate::rows::*;
@@ -217,6 +218,16 @@ ports! {
 
         /// The place of the last change of all.
         Read fn last_place() -> u64;
+    }
+
+    /// Search of what was said. It follows the log at a distance: nobody who appends waits for it.
+    pub trait Search {
+        /// Makes what was said in the next turns that are over findable, at most so many of them, and says whether there may be
+        /// more. One transaction; what was done is not done again after a restart.
+        Write fn index_passages(turns_max: usize) -> bool;
+
+        /// The passages with these keywords in what this person may see, the newest first.
+        Read fn search(query: PassagesQuery) -> Vec<FoundPassage>;
     }
 
     /// Coming in: credentials, passwords, links and names elsewhere.

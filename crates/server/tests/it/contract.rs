@@ -91,6 +91,7 @@ fn every_path_is_there() {
         "get /api/v1/program",
         "get /api/v1/roots",
         "get /api/v1/route",
+        "get /api/v1/search",
         "get /api/v1/sessions",
         "get /api/v1/sessions/counts",
         "get /api/v1/sessions/{id}",

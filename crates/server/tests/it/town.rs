@@ -287,8 +287,21 @@ impl Town {
 
     /// Every row of every table, but for the audit and what only notes that somebody was here.
     pub(crate) fn dump(&self) -> BTreeMap<String, Vec<String>> {
-        const NOT: [&str; 6] =
-            ["audit", "audit_chain", "audit_about", "audit_heads", "audit_before", "sqlite_sequence"];
+        // Written beside what is asked for, and by nobody who asks.
+        const NOT: [&str; 12] = [
+            "audit",
+            "audit_chain",
+            "audit_about",
+            "audit_heads",
+            "audit_before",
+            "sqlite_sequence",
+            "passages",
+            "keywords",
+            "keywords_data",
+            "keywords_idx",
+            "keywords_docsize",
+            "keywords_config",
+        ];
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
         let db = rusqlite::Connection::open_with_flags(self.dir.path().join("homing.db"), flags).unwrap();
         let mut names = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();
@@ -305,8 +318,8 @@ fn rows_of(db: &rusqlite::Connection, table: &str) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(row) = rows.next().unwrap() {
         let cells = columns.iter().enumerate().filter(|(_, name)| {
-            // When somebody was last here, and how far the audit is sealed.
-            !matches!((table, name.as_str()), ("tokens", "last_used") | ("counters", "sealed"))
+            // When somebody was last here, how far the audit is sealed, and how far what was said can be found.
+            !matches!((table, name.as_str()), ("tokens", "last_used") | ("counters", "sealed" | "indexed"))
         });
         let cells = cells.map(|(at, name)| format!("{name}={:?}", row.get_ref(at).unwrap()));
         lines.push(cells.collect::<Vec<_>>().join(" "));

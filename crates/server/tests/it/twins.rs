@@ -363,6 +363,7 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
         script.pages(&format!("/api/v1/sessions?which={which}&")).await;
     }
     names(&mut script, things, guessed).await;
+    searches(&mut script, things, guessed).await;
     script.get("/api/v1/facts").await;
     script.pages("/api/v1/bindings?").await;
     for session in [talk, &busy.session, ended, shared, &guessed.session, &guessed.ended] {
@@ -484,6 +485,34 @@ async fn names(script: &mut Script<'_>, things: &Things, guessed: &Guessed) {
     script.get("/api/v1/sessions/counts").await;
     for wrong in ["name=", "name=zzz", "name=plans&text=plans", "name=plans&cursor=x", "text="] {
         script.get(&format!("/api/v1/sessions?{wrong}")).await;
+    }
+}
+
+/// What was said, once their own can be found: by words that only they have said, that only the other has, and that both have.
+async fn searches(script: &mut Script<'_>, things: &Things, guessed: &Guessed) {
+    let findable = async {
+        loop {
+            let (_, _, page) =
+                script.town.answer(Some(script.token), "GET", "/api/v1/search?q=look", None).await;
+            // A message and its answer, in what was shared with them last.
+            if page["items"].as_array().is_some_and(|hits| hits.len() == 2) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, findable).await.expect("it can be found in the end");
+    for typed in
+        ["hello", "over%20soon", "something%20new", "more", "look%20at", "ov", "-", "nobody%20said%20this"]
+    {
+        script.get(&format!("/api/v1/search?q={typed}")).await;
+        script.pages(&format!("/api/v1/search?q={typed}&")).await;
+        for session in [&things.talk, &things.shared, &guessed.session, &guessed.ended] {
+            script.get(&format!("/api/v1/search?q={typed}&session={session}")).await;
+        }
+    }
+    for wrong in ["q=", "q=a&cursor=x", "q=a&limit=0", ""] {
+        script.get(&format!("/api/v1/search?{wrong}")).await;
     }
 }
 

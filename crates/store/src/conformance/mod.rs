@@ -28,6 +28,7 @@ mod requests;
 mod row_changes;
 mod rules;
 mod scope;
+mod search;
 mod story;
 mod time;
 mod tokens;
@@ -56,6 +57,7 @@ pub use requests::*;
 pub use row_changes::*;
 pub use rules::*;
 pub use scope::*;
+pub use search::*;
 pub use time::*;
 pub use tokens::*;
 
@@ -270,6 +272,10 @@ macro_rules! conformance {
             a_row_that_no_fact_changes_is_among_the_changed,
             whoever_gains_or_loses_a_session_is_told_and_nobody_else,
             a_session_that_is_handed_over_leaves_one_list_and_comes_into_another,
+            // search
+            what_was_said_is_found_once_its_turn_is_over,
+            only_what_may_be_read_is_found,
+            words_are_found_as_they_were_when_their_turn_began,
             // outbox
             a_reply_is_in_the_outbox_with_the_facts_it_follows_from,
             a_reply_is_taken_once_and_settled_once,

@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, Edit, Kept, Titled};
 use crate::*;
-use kernel::{Act, Claim, Fact, MessageId, Moment, Number, SessionId};
+use kernel::{Act, Claim, Fact, MessageId, Moment, Number, SessionId, Turn};
 use std::collections::BTreeSet;
 
 impl Contents {
@@ -63,7 +63,10 @@ impl Contents {
         kept.awake = append.awake;
         append.drained.iter().for_each(|number| drop(kept.inbox.remove(number)));
         let (org, posted_at) = (kept.record.org, append.facts.last().map_or(Moment(0), |fact| fact.at));
+        let over = turns_over(session, kept.at(), &append.facts);
         append.facts.into_iter().for_each(|new| kept.write(new));
+        self.turns_over.extend(over);
+        let Some(kept) = self.sessions.get_mut(&session) else { return Ok(append.after) };
         let (at, open) = (kept.at(), kept.is_open());
         let claims = append.claims.into_iter().map(|(claim, _)| claim);
         // Whoever is over holds nothing, whatever it says.
@@ -256,4 +259,18 @@ impl Kept {
         }
         self.scope = scope.clone();
     }
+}
+
+/// The turns that are over with these facts, which come after this number.
+pub(super) fn turns_over(
+    session: SessionId,
+    after: Number,
+    facts: &[NewFact],
+) -> Vec<(SessionId, Turn, Number)> {
+    let numbered = (after.0 + 1..).map(Number).zip(facts);
+    let over = numbered.filter_map(|(number, new)| match &new.entry {
+        Entry::Rule(Fact::TurnEnded { turn, .. }) => Some((session, *turn, number)),
+        Entry::Rule(_) | Entry::Story { .. } => None,
+    });
+    over.collect()
 }

@@ -1,13 +1,14 @@
 //! The contents of the memory store, and the small changes that several methods share.
 
 use super::people::People;
+use super::search::KeptPassage;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
     Claim, Fact, Grantee, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, RequestId, Scope,
-    SessionId, Term,
+    SessionId, Term, Turn,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Everything a checker may want to look at, taken in one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,10 @@ pub(super) struct Contents {
     pub(super) claims: BTreeMap<Claim, BTreeSet<SessionId>>,
     pub(super) outbox: BTreeMap<u64, Outgoing>,
     pub(super) people: People,
+    /// Turns that are over, each with the number of the fact that says so, until what was said in them can be found.
+    pub(super) turns_over: VecDeque<(SessionId, Turn, Number)>,
+    /// What can be found; passage number N is at N - 1.
+    pub(super) passages: Vec<KeptPassage>,
     /// The marks of each person.
     pub(super) marks: BTreeMap<(OrgId, PersonId, SessionId), Marks>,
     /// By org, person and agent.
@@ -164,6 +169,8 @@ impl Contents {
             claims: BTreeMap::new(),
             outbox: BTreeMap::new(),
             people: People::default(),
+            turns_over: VecDeque::new(),
+            passages: Vec::new(),
             marks: BTreeMap::new(),
             accounts: BTreeMap::new(),
             audit: Vec::new(),

@@ -2,7 +2,7 @@
 //!
 //! Everything is in ordered maps behind one lock, so the same calls give the same answers in the same order. A handle is
 //! one start of a node: `reopen` makes another one, under a higher term, on the same contents, as if the process had
-//! been killed in between. `contents` says what is kept, `way_in`, `append`, `read`, `people` with `change`, and `audit` are
+//! been killed in between. `contents` says what is kept, `way_in`, `append`, `read`, `search`, `people` with `change`, and `audit` are
 //! the port's methods, each one step under the lock: first everything that may refuse, then everything that changes.
 
 mod append;
@@ -12,6 +12,7 @@ mod contents;
 mod outbox;
 mod people;
 mod read;
+mod search;
 mod way_in;
 
 pub use contents::Snapshot;
@@ -314,6 +315,15 @@ impl Views for MemoryStore {
     }
     fn last_place(&self) -> Reply<'_, u64> {
         self.step(|contents| contents.last_place())
+    }
+}
+
+impl Search for MemoryStore {
+    fn index_passages(&self, turns_max: usize) -> Reply<'_, bool> {
+        self.step(move |contents| contents.index_passages(turns_max))
+    }
+    fn search(&self, query: PassagesQuery) -> Reply<'_, Vec<FoundPassage>> {
+        self.step(move |contents| contents.search(&query))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The way in of the memory store: the rows that plans are made of, and the rows that they write. No rule stands here.
 
+use super::append::turns_over;
 use super::contents::{Contents, Edit, Kept, MessageRow, Place, Remembered, Titled};
 use crate::plan::{
     AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MarkSeen, MessageWrite, RebindSeen,
@@ -357,7 +358,9 @@ impl Contents {
         let Some(kept) = self.sessions.get_mut(&session) else { return };
         kept.import = Some((import, by));
         kept.place = place;
+        let over = turns_over(session, kept.at(), &facts);
         facts.into_iter().for_each(|new| kept.write(new));
+        self.turns_over.extend(over);
     }
 }
 

@@ -23,8 +23,8 @@ pub use words::{
     end_word, errand_parse, errand_word, failure_parse, grant_parse, grant_word, hold_parse, hold_word,
     outcome_parse, outcome_word, outgoing_kind_parse, outgoing_kind_text, outgoing_state_parse,
     outgoing_state_word, purpose_parse, purpose_word, refusal_parse, refusal_word, refused_parse,
-    refused_word, report_parse, report_word, right_parse, right_word, role_parse, role_word, state_parse,
-    state_word, title_by_parse, title_by_word, verdict_parse, verdict_text, why_parse,
+    refused_word, report_parse, report_word, right_parse, right_word, role_parse, role_word, said_text,
+    state_parse, state_word, title_by_parse, title_by_word, verdict_parse, verdict_text, why_parse,
 };
 
 use crate::StoreError;

@@ -148,6 +148,7 @@ fn open_and_lists() -> Vec<Row> {
         reads("sessions").way("narrowed").query(|_| "agent=scripted&doing=dormant&directory=/&text=a".into()),
         reads("sessions").way("needing").query(|_| "needs=unread&owner=me&archived=false".into()),
         reads("session_counts"),
+        reads("search").query(|_| "q=hello".into()),
         reads("sessions").way("named").query(|_| "name=nobody-is-called-this".into()),
         reads("heads"),
         reads("heads").way("stream").accept("text/event-stream"),
@@ -235,6 +236,10 @@ fn sessions() -> Vec<Row> {
             .query(|names| format!("session={}", names.session)),
         reads("change_session").way("nothing").body(|_| Some(json!({}))),
         rules("change_session", false).changes().body(|_| Some(json!({"title": "another"}))),
+        reads("search")
+            .way("of a session")
+            .path(|_| vec![])
+            .query(|names| format!("q=hello&session={}", names.session)),
         reads("mark").body(|_| Some(json!({"seen": 1, "pinned": true}))),
         rules("end", false).changes(),
         rules("stop_background", true).keeper("busy"),

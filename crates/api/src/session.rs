@@ -259,7 +259,7 @@ pub struct Session {
     /// The number of the agent's questions that are open.
     #[serde(default)]
     pub questions: u32,
-    /// What you may do with it: the strongest thing that you were given, as far as your role lets it count.
+    /// The strongest thing that you may do with it, by what you were given and as far as your role lets that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Grant>,
     /// Its last turn that is over, if one is.
@@ -323,9 +323,9 @@ pub struct Session {
 /// The last turn of a session that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LastTurn {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How it failed, if that is how it ended.
+    /// The failure, if that is how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// When it ended.

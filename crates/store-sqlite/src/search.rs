@@ -25,13 +25,13 @@ pub(crate) struct Unindexed {
     /// The last fact that had been looked at, and the last one that has been now.
     from: i64,
     to: i64,
-    passages: Vec<(Place, String)>,
+    passages: Vec<(PassageRow, String)>,
     /// True if there may be more.
     pub(crate) more: bool,
 }
 
 /// A passage's row.
-struct Place {
+struct PassageRow {
     sid: Sid,
     turn: Turn,
     kind: &'static str,
@@ -76,8 +76,13 @@ const SAID: &str =
 pub(crate) const TOLD: &str = "SELECT f.number, f.at, b.words FROM facts f JOIN bodies b ON b.body = f.body
      WHERE f.sid = ?1 AND f.number BETWEEN ?2 AND ?3 AND f.rule = 0 AND f.kind = 'text' AND f.turn = ?4 ORDER BY f.number";
 
-/// What was said in a turn, with its keywords.
-fn of_turn(db: &Connection, sid: Sid, turn: Turn, over: Number) -> Result<Vec<(Place, String)>, SqliteError> {
+/// The passages of a turn, with their keywords.
+fn of_turn(
+    db: &Connection,
+    sid: Sid,
+    turn: Turn,
+    over: Number,
+) -> Result<Vec<(PassageRow, String)>, SqliteError> {
     let org = "SELECT o.oid FROM sessions s JOIN persons p ON p.pid = s.owner JOIN orgs o ON o.org = p.org WHERE s.sid = ?1";
     let org: i64 = db.prepare_cached(org)?.query_row([sid], |row| row.get(0))?;
     let mut found = read_all(db, SAID, params![sid, turn.0], |row| {
@@ -94,7 +99,7 @@ fn of_turn(db: &Connection, sid: Sid, turn: Turn, over: Number) -> Result<Vec<(P
             text.push(' ');
             text.push_str(&keyword.text);
         });
-        Some((Place { sid, turn, kind: kind_word(kind), first, last, at, body }, text))
+        Some((PassageRow { sid, turn, kind: kind_word(kind), first, last, at, body }, text))
     };
     Ok(found.into_iter().filter_map(placed).collect())
 }
@@ -122,7 +127,7 @@ pub(crate) fn index(tx: &SqliteTx, new: &Unindexed) -> Result<(), SqliteError> {
         return Ok(());
     }
     for (place, text) in &new.passages {
-        let Place { sid, turn, kind, first, last, at, body } = place;
+        let PassageRow { sid, turn, kind, first, last, at, body } = place;
         let row = params![sid, turn.0, kind, int(first.0), int(last.0), int(at.0), body];
         let sql = "INSERT INTO passages (sid, turn, kind, first, last, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         tx.run(sql, row)?;

@@ -95,13 +95,13 @@ impl Wanted {
 }
 
 /// Characters that stand together and are of one sort.
-struct Run {
+struct Letters {
     at: Range<usize>,
     /// True if they are of a script without gaps.
     is_dense: bool,
 }
 
-fn runs(words: &str) -> impl Iterator<Item = Run> {
+fn runs(words: &str) -> impl Iterator<Item = Letters> {
     let mut rest = words.char_indices().peekable();
     std::iter::from_fn(move || {
         while rest.next_if(|(_, c)| !c.is_alphanumeric()).is_some() {}
@@ -111,17 +111,17 @@ fn runs(words: &str) -> impl Iterator<Item = Run> {
         {
             end = at + c.len_utf8();
         }
-        Some(Run { at: start..end, is_dense })
+        Some(Letters { at: start..end, is_dense })
     })
 }
 
-fn plain(words: &str, run: &Run) -> Option<Keyword> {
+fn plain(words: &str, run: &Letters) -> Option<Keyword> {
     let text = lower(&words[run.at.clone()]);
     (text.len() <= KEYWORD_BYTES_MAX).then(|| Keyword { text, at: run.at.clone() })
 }
 
 /// Each two characters. The last one stands alone, too, where it is to be found as the beginning of something.
-fn pairs(words: &str, run: &Run, and_last: bool, found: &mut Vec<Keyword>) {
+fn pairs(words: &str, run: &Letters, and_last: bool, found: &mut Vec<Keyword>) {
     let part = &words[run.at.clone()];
     let starts: Vec<_> = part.char_indices().map(|(at, c)| (at, at + c.len_utf8())).collect();
     let of = |from: usize, to: usize| Keyword {

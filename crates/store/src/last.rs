@@ -12,7 +12,7 @@ pub const LAST_WORDS_BYTES_MAX: usize = 200;
 /// The last turn of a session that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastTurn {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
     /// The number of the fact that ended it.
     pub number: Number,

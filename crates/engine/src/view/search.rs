@@ -42,7 +42,7 @@ impl Views {
     }
 }
 
-/// What the index has found fits; if it is another version's and does not, the beginning is shown.
+/// The part of a passage that is shown. If the index is another version's, there may be no place that fits.
 fn shown(wanted: &Wanted, found: FoundPassage) -> FoundWords {
     let FoundPassage { place, session, turn, passage } = found;
     let (words, place_in_words) = wanted.excerpt(&passage.words).unwrap_or_default();

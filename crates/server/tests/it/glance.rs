@@ -1,4 +1,4 @@
-//! What lists say of a session at a glance, and the marks that people put on it for themselves.
+//! Rows of lists: all that they say of a session at a glance, and the marks that people put on it for themselves.
 
 use crate::town::Town;
 use crate::world::{Somebody, trace};

@@ -488,7 +488,7 @@ async fn names(script: &mut Script<'_>, things: &Things, guessed: &Guessed) {
     }
 }
 
-/// What was said, once their own can be found: by words that only they have said, that only the other has, and that both have.
+/// Searches, once their own words can be found: by words that only they have said, that only the other has, and that both have.
 async fn searches(script: &mut Script<'_>, things: &Things, guessed: &Guessed) {
     let findable = async {
         loop {

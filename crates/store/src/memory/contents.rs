@@ -55,7 +55,7 @@ pub(super) struct Contents {
     pub(super) people: People,
     /// Turns that are over, each with the number of the fact that says so, until what was said in them can be found.
     pub(super) turns_over: VecDeque<(SessionId, Turn, Number)>,
-    /// What can be found; passage number N is at N - 1.
+    /// The passages that can be found; number N is at N - 1.
     pub(super) passages: Vec<KeptPassage>,
     /// The marks of each person.
     pub(super) marks: BTreeMap<(OrgId, PersonId, SessionId), Marks>,

@@ -282,9 +282,9 @@ pub fn answerer_parse(text: Option<&str>) -> Result<Answerer, Unreadable> {
 /// The words of a message, from their stored form; none if this version does not know that.
 pub fn said_text(stored: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Part {
+    struct SaidPart {
         text: String,
     }
-    let parts: Vec<Part> = serde_json::from_slice(stored).ok()?;
+    let parts: Vec<SaidPart> = serde_json::from_slice(stored).ok()?;
     Some(parts.into_iter().map(|part| part.text).collect::<Vec<_>>().join("\n"))
 }

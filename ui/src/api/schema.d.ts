@@ -683,6 +683,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search what was said
+         * @description Messages and the agent's words, of turns that are over, in every session that you may see; the newest first. All words have to be in
+         *     one passage, in any order and whatever case; the last one may be the beginning of a longer one. What was said a moment ago may not
+         *     be found yet.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions": {
         parameters: {
             query?: never;
@@ -701,6 +723,26 @@ export interface paths {
          * @description A repetition under the same `Idempotency-Key` gets the very same answer.
          */
         post: operations["make_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count sessions
+         * @description The open ones that are not archived, as lists show them: how many there are, and how many need you, for which reason.
+         */
+        get: operations["session_counts"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -984,6 +1026,27 @@ export interface paths {
          * @description For whom it is offered to. Nothing has changed.
          */
         post: operations["decline_offer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Note how far you have seen a session, and whether it is pinned
+         * @description Marks are yours alone: nobody else sees them, and nothing comes of them but what lists show you. `seen` only grows, up to the number
+         *     of the session's last fact.
+         */
+        put: operations["mark"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2424,6 +2487,42 @@ export interface components {
             /** @description The session. */
             session: string;
         };
+        /** @description Something that was said, and found. */
+        Hit: {
+            /** @description When it was said. */
+            at: components["schemas"]["At"];
+            /**
+             * Format: int32
+             * @description Where that place begins in them, in bytes.
+             */
+            from: number;
+            /** @description By whom it was said. */
+            kind: components["schemas"]["HitKind"];
+            /**
+             * Format: int64
+             * @description The number of the fact that it begins with: of a message, the one that took it into its turn.
+             */
+            number: number;
+            /** @description In which session. */
+            session: string;
+            /**
+             * Format: int32
+             * @description Where it ends.
+             */
+            to: number;
+            /**
+             * Format: int32
+             * @description In which of its turns.
+             */
+            turn: number;
+            /** @description A part of the words, at most 240 bytes, with the first place that fits in it. */
+            words: string;
+        };
+        /**
+         * @description The two sorts of words that are found.
+         * @enum {string}
+         */
+        HitKind: "said" | "text";
         /** @description Keeps a waiting message from being started, or lets it go again. */
         Hold: {
             /** @description True if it is to be held. */
@@ -2476,6 +2575,21 @@ export interface components {
              * @description The turn's number there; 0 for the conversation as a whole.
              */
             there: number;
+        };
+        /** @description The last turn of a session that is over. */
+        LastTurn: {
+            /** @description When it ended. */
+            at: components["schemas"]["At"];
+            failure?: components["schemas"]["Failure"] | null;
+            /**
+             * Format: int64
+             * @description The number of the fact that ended it.
+             */
+            number: number;
+            /** @description The outcome. */
+            outcome: components["schemas"]["Outcome"];
+            /** @description The beginning of the agent's last words in it, at most 200 bytes; missing if it said nothing. */
+            words?: string | null;
         };
         /** @description The start of an attempt. Never a secret. */
         Launched: {
@@ -2606,6 +2720,27 @@ export interface components {
             secret: string;
             /** @description The credential. */
             token: components["schemas"]["Token"];
+        };
+        /** @description Your own marks on a session. */
+        Marks: {
+            /** @description True if you keep it at hand. */
+            pinned: boolean;
+            /**
+             * Format: int64
+             * @description The number of the last fact that you have seen; 0 if none.
+             */
+            seen: number;
+        };
+        /** @description A change of your own marks on a session: at least one of them. */
+        MarksChange: {
+            /** @description Pinned or not. */
+            pinned?: boolean | null;
+            /**
+             * Format: int64
+             * @description The number of the last fact that you have seen. A lower one than before changes nothing, a higher one than the last fact's counts
+             *     as that.
+             */
+            seen?: number | null;
         };
         /** @description Whose credential this is, and what it is good for. */
         Me: {
@@ -3154,6 +3289,42 @@ export interface components {
             next?: string | null;
         };
         /** @description A page of a list. */
+        Page_Hit: {
+            /** @description Its items, in the list's own order. */
+            items: {
+                /** @description When it was said. */
+                at: components["schemas"]["At"];
+                /**
+                 * Format: int32
+                 * @description Where that place begins in them, in bytes.
+                 */
+                from: number;
+                /** @description By whom it was said. */
+                kind: components["schemas"]["HitKind"];
+                /**
+                 * Format: int64
+                 * @description The number of the fact that it begins with: of a message, the one that took it into its turn.
+                 */
+                number: number;
+                /** @description In which session. */
+                session: string;
+                /**
+                 * Format: int32
+                 * @description Where it ends.
+                 */
+                to: number;
+                /**
+                 * Format: int32
+                 * @description In which of its turns.
+                 */
+                turn: number;
+                /** @description A part of the words, at most 240 bytes, with the first place that fits in it. */
+                words: string;
+            }[];
+            /** @description Give this as `cursor` to get the next page; none on the last one. It means nothing else. */
+            next?: string | null;
+        };
+        /** @description A page of a list. */
         Page_Node: {
             /** @description Its items, in the list's own order. */
             items: {
@@ -3335,6 +3506,8 @@ export interface components {
                 /** @description True if a turn is under way. */
                 awake: boolean;
                 background?: components["schemas"]["Background"] | null;
+                /** @description The branch that the worktree was on when it was entered, as far as that was written down. Nobody looks for it now. */
+                branch?: string | null;
                 /** @description The directory it works in. */
                 directory: string;
                 /**
@@ -3342,16 +3515,23 @@ export interface components {
                  * @description The number of times where and how it acts has changed.
                  */
                 epoch: number;
+                /**
+                 * Format: int32
+                 * @description The number of those that are held.
+                 */
+                held?: number;
                 /** @description Its id. Never changes. */
                 id: string;
                 /** @description The id that it had elsewhere, if it was imported. It answers to it, too. */
                 imported_as?: string | null;
                 /** @description The org that it was in then, as its file says. */
                 imported_from?: string | null;
+                last?: components["schemas"]["LastTurn"] | null;
                 /** @description Where to go from here. */
                 links: components["schemas"]["Links"];
                 /** @description When it was made. */
                 made_at: components["schemas"]["At"];
+                may?: components["schemas"]["Grant"] | null;
                 /** @description The agent's mode, where one was chosen. */
                 mode?: string | null;
                 /** @description The model, where one was chosen. */
@@ -3371,7 +3551,19 @@ export interface components {
                  * @description The number of its messages that are not final.
                  */
                 pending: number;
+                /** @description True if you keep it at hand. */
+                pinned?: boolean;
                 progress?: components["schemas"]["Progress"] | null;
+                /**
+                 * Format: int32
+                 * @description The number of the agent's questions that are open.
+                 */
+                questions?: number;
+                /**
+                 * Format: int64
+                 * @description The number of the last fact that you have seen, as you have noted it; 0 if you have not.
+                 */
+                seen?: number | null;
                 /** @description Its state: an open one takes messages. */
                 state: components["schemas"]["SessionState"];
                 /** @description Its title, for people. */
@@ -4177,6 +4369,8 @@ export interface components {
             /** @description True if a turn is under way. */
             awake: boolean;
             background?: components["schemas"]["Background"] | null;
+            /** @description The branch that the worktree was on when it was entered, as far as that was written down. Nobody looks for it now. */
+            branch?: string | null;
             /** @description The directory it works in. */
             directory: string;
             /**
@@ -4184,16 +4378,23 @@ export interface components {
              * @description The number of times where and how it acts has changed.
              */
             epoch: number;
+            /**
+             * Format: int32
+             * @description The number of those that are held.
+             */
+            held?: number;
             /** @description Its id. Never changes. */
             id: string;
             /** @description The id that it had elsewhere, if it was imported. It answers to it, too. */
             imported_as?: string | null;
             /** @description The org that it was in then, as its file says. */
             imported_from?: string | null;
+            last?: components["schemas"]["LastTurn"] | null;
             /** @description Where to go from here. */
             links: components["schemas"]["Links"];
             /** @description When it was made. */
             made_at: components["schemas"]["At"];
+            may?: components["schemas"]["Grant"] | null;
             /** @description The agent's mode, where one was chosen. */
             mode?: string | null;
             /** @description The model, where one was chosen. */
@@ -4213,7 +4414,19 @@ export interface components {
              * @description The number of its messages that are not final.
              */
             pending: number;
+            /** @description True if you keep it at hand. */
+            pinned?: boolean;
             progress?: components["schemas"]["Progress"] | null;
+            /**
+             * Format: int32
+             * @description The number of the agent's questions that are open.
+             */
+            questions?: number;
+            /**
+             * Format: int64
+             * @description The number of the last fact that you have seen, as you have noted it; 0 if you have not.
+             */
+            seen?: number | null;
             /** @description Its state: an open one takes messages. */
             state: components["schemas"]["SessionState"];
             /** @description Its title, for people. */
@@ -4231,6 +4444,39 @@ export interface components {
             archived?: boolean | null;
             /** @description Another title: at most 200 characters, without control characters. An empty one takes it away. */
             title?: string | null;
+        };
+        /** @description The number of open sessions that are not archived, among the 10,000 newest of yours and of those that were given to you. */
+        SessionCounts: {
+            /**
+             * Format: int32
+             * @description Those whose last turn failed, was interrupted or took too long.
+             */
+            failed: number;
+            /**
+             * Format: int32
+             * @description Those with held messages.
+             */
+            held: number;
+            /**
+             * Format: int32
+             * @description All of them.
+             */
+            open: number;
+            /**
+             * Format: int32
+             * @description Those with open questions.
+             */
+            questions: number;
+            /**
+             * Format: int32
+             * @description Those with a turn under way.
+             */
+            running: number;
+            /**
+             * Format: int32
+             * @description Those with a turn whose end you have not seen.
+             */
+            unread: number;
         };
         /**
          * @description The state of a session: an open one takes messages.
@@ -9594,6 +9840,107 @@ export interface operations {
             };
         };
     };
+    search: {
+        parameters: {
+            query: {
+                /** @description The words; of more than 16 the rest is not looked for. */
+                q: string;
+                /** @description Only in this session. */
+                session?: string;
+                /** @description The most items on the page, 50 at most. */
+                limit?: number;
+                /** @description Where the page before ended. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of hits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Hit"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request; `bad_cursor`: not a cursor */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     sessions: {
         parameters: {
             query?: {
@@ -9607,6 +9954,14 @@ export interface operations {
                 doing?: "running" | "waiting" | "dormant";
                 /** @description Only those with these words in their title, in whatever case. */
                 text?: string;
+                /** @description Only those of this person: an id, or `me`. */
+                owner?: string;
+                /** @description Only those that are archived, or only those that are not. The archived ones are open and ended ones, unless `which` says more. */
+                archived?: boolean;
+                /** @description Only the forks of this session. */
+                origin?: string;
+                /** @description Only those that need you for this. */
+                needs?: "questions" | "held" | "failed" | "unread";
                 /**
                  * @description Only those that go by this name, ended and archived ones, too: how an id begins or ends, with its prefix or without, at least
                  *     four characters; or a title that a person gave. Nothing else can be chosen with it, and there is one page.
@@ -9652,6 +10007,15 @@ export interface operations {
             };
             /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9820,6 +10184,80 @@ export interface operations {
                 };
             };
             /** @description `unavailable`: not available just now; `disk_full`: the disk is full; `unclear`: not known whether it was accepted */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    session_counts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionCounts"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11726,6 +12164,147 @@ export interface operations {
             };
             /** @description `idempotency_conflict`: this Idempotency-Key was used for another request; `changed`: somebody changed it in the meantime */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now; `disk_full`: the disk is full; `unclear`: not known whether it was accepted */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    mark: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Your own name for this very request. The same key with the same content is the same request, for 30 days; with
+                 *     another content it is a 409 `idempotency_conflict`.
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The session. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarksChange"];
+            };
+        };
+        responses: {
+            /** @description Your marks on it, as they are now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Marks"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address; `bad_json`: the body is not JSON */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_slow`: the request did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `idempotency_conflict`: this Idempotency-Key was used for another request; `changed`: somebody changed it in the meantime */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not marked as JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -23,7 +23,7 @@ const MOVES: [&str; 5] = [
     "true",
     "GIT add . && GIT commit -q -m work || true",
     "GIT commit -q -a --amend -m amended || true",
-    "GIT stash push -q -u && GIT stash pop -q || true",
+    "! GIT stash push -q -u || until GIT stash pop -q; do sleep 0.02; done",
     "GIT add . && GIT reset -q || true",
 ];
 

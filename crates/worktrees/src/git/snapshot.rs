@@ -518,7 +518,9 @@ impl Git {
             if paths.is_empty() {
                 continue;
             }
-            let add = write("update-index").words(["--add", "--replace", option, "-z", "--stdin"]);
+            // What the person has and no reference reaches (of a stash that was popped, say) goes with their next `gc`.
+            let add = self.raw_alone(shadow, "update-index").durable(how.is_durable);
+            let add = add.words(["--add", "--replace", option, "-z", "--stdin"]);
             let said = add.work_tree(top).index(&index).say(paths).said().await?;
             if said.code != Some(0) {
                 // A file that changed its kind while we looked: once more from the start would see it anew.
@@ -532,12 +534,13 @@ impl Git {
         }
         let said = write("write-tree").work_tree(top).index(&index).said().await?;
         let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
-        Ok((said.code == Some(0) && is_object_id(&tree)).then_some(AddedFiles {
-            tree,
-            is_here: how.is_alone,
-            unseen,
-            touched,
-        }))
+        let is_written = said.code == Some(0) && is_object_id(&tree);
+        if is_written && !how.is_alone {
+            // So with directories that only a stash of theirs has had: from here on they are ours, too.
+            let own = self.raw_alone(shadow, "write-tree").words(["--missing-ok"]).durable(how.is_durable);
+            own.work_tree(top).index(&index).said().await?;
+        }
+        Ok(is_written.then_some(AddedFiles { tree, is_here: how.is_alone, unseen, touched }))
     }
 
     /// A look at every file and every directory. `None`: our index is of no use.

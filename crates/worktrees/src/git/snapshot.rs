@@ -535,8 +535,9 @@ impl Git {
         let said = write("write-tree").work_tree(top).index(&index).said().await?;
         let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
         let is_written = said.code == Some(0) && is_object_id(&tree);
-        if is_written && !how.is_alone {
-            // So with directories that only a stash of theirs has had: from here on they are ours, too.
+        if is_written && !how.is_alone && !is_same {
+            // So with directories that only a stash of theirs has had: from here on they are ours, too. Where nothing differs from HEAD,
+            // HEAD keeps them until they are copied.
             let own = self.raw_alone(shadow, "write-tree").words(["--missing-ok"]).durable(how.is_durable);
             own.work_tree(top).index(&index).said().await?;
         }

@@ -170,7 +170,11 @@ async fn a_snapshot_takes_few_runs_of_git() {
     assert_eq!(runs(), 5, "the first one of a working tree, with a list of its files for their modes");
     yard.write("a.txt", "changed");
     taken(1, SnapshotMoment::After).await;
-    assert_eq!(runs(), 2, "with a change");
+    assert_eq!(
+        runs(),
+        3,
+        "with a change, of which nothing is copied yet: the tree is written once more, for us alone"
+    );
     assert_eq!(git.find(&yard.repository, &name(2, SnapshotMoment::After)).await.unwrap(), None);
     assert_eq!(runs(), 0, "one that is not there");
     let before = taken(2, SnapshotMoment::Before).await;
@@ -196,12 +200,17 @@ async fn a_snapshot_takes_few_runs_of_git() {
     }
     yard.write("deep/b.txt", "new");
     let after = taken(6, SnapshotMoment::After).await;
-    assert_eq!(runs(), 3);
+    assert_eq!(runs(), 4);
     fs::remove_file(yard.repository.join("a.o")).unwrap();
     assert_eq!(taken(7, SnapshotMoment::Before).await.tree, after.tree);
     assert_eq!(runs(), 1, "there were some the last time");
     taken(8, SnapshotMoment::Before).await;
     assert_eq!(runs(), 0);
+    git.copy(&yard.repository).await.unwrap();
+    runs();
+    yard.write("a.txt", "changed once more");
+    taken(8, SnapshotMoment::After).await;
+    assert_eq!(runs(), 2, "with a change, once all is copied");
 }
 
 #[tokio::test]

@@ -101,15 +101,17 @@ class Tables:
         path = f"file:{DATA / 'homing.db'}?mode=ro"
         self.db = sqlite3.connect(path, uri=True, isolation_level=None, check_same_thread=False)
         names = self.column("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        names = [name for name in names if name not in self.SEALERS and not name.startswith("sqlite_")]
+        # What is searched is written after turns, by nobody's request, and not every SQLite reads its table of keywords.
+        by_nobody = ("sqlite_", "keywords", "passages")
+        names = [name for name in names if name not in self.SEALERS and not name.startswith(by_nobody)]
         self.whole = {name: self.query_of(name) for name in names}
         self.seen = None
         self.seen_version = None
 
     def query_of(self, name):
         columns = [row[1] for row in self.db.execute(f"PRAGMA table_info({name})")]
-        # One says which keeper wrote last, the other when a credential was used; both are written by the way.
-        by_the_way = {("sessions", "term"), ("tokens", "last_used")}
+        # Which keeper wrote last, when a credential was used, and how far the index of search is: all written by the way.
+        by_the_way = {("sessions", "term"), ("tokens", "last_used"), ("counters", "indexed")}
         columns = [column for column in columns if (name, column) not in by_the_way]
         quoted = "||','||".join(f'quote("{column}")' for column in columns)
         return f"SELECT group_concat({quoted}, ';') FROM {name}"

@@ -24,7 +24,7 @@ struct PackedFile {
 include!(concat!(env!("OUT_DIR"), "/browser_app.rs"));
 
 /// The addresses of the screens. None has a directory in it.
-pub(crate) const SCREENS: [&str; 13] = [
+pub(crate) const SCREENS: [&str; 16] = [
     "/",
     "/s/{id}",
     "/new",
@@ -32,6 +32,9 @@ pub(crate) const SCREENS: [&str; 13] = [
     "/worktrees",
     "/agents",
     "/people",
+    "/groups",
+    "/roots",
+    "/offers",
     "/usage",
     "/audit",
     "/tokens",
@@ -141,6 +144,17 @@ mod tests {
         // Nothing in it needs more than the policy grants.
         assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains("onload="), "{page}");
         assert!(page.split("<script").skip(1).all(|script| script.contains("src=")), "{page}");
+    }
+
+    #[test]
+    fn every_page_of_the_app_has_its_address_here() {
+        let routes = include_str!("../../../ui/src/pages/routes.ts");
+        let pages: Vec<_> =
+            routes.split("{ page: '").skip(1).map(|rest| rest.split('\'').next().unwrap()).collect();
+        assert!(pages.len() > 10, "{pages:?}");
+        for page in pages {
+            assert!(has(&format!("/{page}")), "{page}");
+        }
     }
 
     #[test]

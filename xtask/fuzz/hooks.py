@@ -339,6 +339,8 @@ BEYOND_SCHEMA = {
     ("bad_export", "import"),
     # How the bytes of an image begin, and which characters nobody sees in the name of a file.
     ("invalid", "parts"),
+    # Marks of which each is named, and is null.
+    ("invalid", "seen"),
 }
 # The same: a query that has to name one of these.
 GRANTEES = {"user", "group", "org"}

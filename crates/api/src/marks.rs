@@ -27,10 +27,13 @@ pub struct MarksChange {
 }
 
 impl MarksChange {
-    /// Checks that there is something to note.
+    /// Checks that there is something to note, and that it is a number of the form that the contract says.
     pub fn check(&self) -> Result<(), Invalid> {
         if *self == Self::default() {
             return Err(Invalid { field: "seen", reason: "name it, or `pinned`".to_owned() });
+        }
+        if self.seen.is_some_and(|seen| i64::try_from(seen).is_err()) {
+            return Err(Invalid { field: "seen", reason: format!("at most {}", i64::MAX) });
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 //! A `RunningErrand` is one errand of one keeper. It has no store; it says stories for people, and at last brings back a
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
 
+use crate::merged_tree::merged_text;
 use crate::progress::{ProgressTeller, WorkPhase, WorkProgress};
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::worktrees::merged_text;
 use crate::{MergedTree, OwnedSession, RemovedTree, Scripts, TreeMove, TreesError, background};
 use agent::{Agent, AgentEvent, Background, Launch, Message, Running, TreeName, Trouble};
 use kernel::{

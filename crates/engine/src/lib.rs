@@ -34,6 +34,7 @@ mod intake;
 mod keeper;
 mod lease;
 mod look;
+mod merged_tree;
 mod node;
 mod old_snapshots;
 mod own_word;

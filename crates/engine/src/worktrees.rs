@@ -7,6 +7,7 @@
 
 use crate::engine_ports::EnginePorts;
 use crate::intake::{ChoreVerdict, Declined, check_trace};
+use crate::merged_tree::merged_parse;
 use crate::view::{may_read, readable};
 use crate::{
     AccessError, Collecting, ConflictError, MergedTree, RemovedTree, ScopeError, SeenTrees, Taken, Trace,
@@ -16,7 +17,6 @@ use kernel::{
     Act, Chore, Claim, GroundPath, MergeHow, Moment, Principal, RequestId, SessionId, authorize,
     authorize_right,
 };
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +28,6 @@ pub const WORKTREES_MAX: usize = 200;
 
 /// Files in the way of a merge that are told.
 const FILES_TOLD_MAX: usize = 100;
-/// The bytes of names that the answer to a merge has room for where it waits for whoever asked.
-const TOLD_NAMES_BYTES_MAX: usize = 64 * 1024;
 /// The longest that a list of one session waits for a look at a worktree; then it shows what was noted.
 const LIST_LOOK_WAIT: Duration = Duration::from_secs(5);
 /// The longest that we wait for a removal of our own. What takes longer goes on, and is found done the next time.
@@ -636,45 +634,6 @@ fn nothing_in_the_way(mut seen: MergedTree) -> Result<MergedTree, WorktreeError>
     let more = files.len().saturating_sub(FILES_TOLD_MAX);
     files.truncate(FILES_TOLD_MAX);
     Err(WorktreeError::Merge { kind, files, more })
-}
-
-/// The stored form of the answer to a merge: it waits with the verdict for whoever asked.
-#[derive(Debug, Serialize, Deserialize)]
-struct MergedRecord {
-    into: String,
-    branch: Option<String>,
-    files: Vec<String>,
-    is_cut: bool,
-    before: Option<String>,
-    safety: Option<String>,
-    left_out: Vec<String>,
-}
-
-/// The answer to a merge, as it is kept. Names that do not fit are left out, and that is said.
-pub(crate) fn merged_text(merged: &MergedTree) -> String {
-    let mut room = TOLD_NAMES_BYTES_MAX;
-    let mut fitting = |names: &[String]| -> Vec<String> {
-        let fits = |name: &&String| {
-            let fits = name.len() <= room;
-            room = room.saturating_sub(name.len());
-            fits
-        };
-        names.iter().take_while(fits).cloned().collect()
-    };
-    let (files, left_out) = (fitting(&merged.files), fitting(&merged.left_out));
-    let is_cut = merged.is_cut || files.len() < merged.files.len() || left_out.len() < merged.left_out.len();
-    let MergedTree { into, branch, before, safety, .. } = merged.clone();
-    let into = into.for_readers().to_owned();
-    let record = MergedRecord { into, branch, files, is_cut, before, safety, left_out };
-    serde_json::to_string(&record).expect("names are plain data")
-}
-
-/// The other way round; none of what another version has written in another way.
-fn merged_parse(text: &str) -> Option<MergedTree> {
-    let MergedRecord { into, branch, files, is_cut, before, safety, left_out } =
-        serde_json::from_str(text).ok()?;
-    let into = into.into();
-    Some(MergedTree { into, branch, files, is_cut, before, safety, left_out, obstacle: None })
 }
 
 /// The state of a worktree that somebody wants to have back.

@@ -209,6 +209,7 @@ impl Inner {
             clock: wiring.clock,
             mint: wiring.mint,
             limits: wiring.limits,
+            wall: wiring.wall.clone(),
             tasks: tasks.clone(),
             timer: Timer::new(),
             sealer: Sealer::default(),

@@ -8,7 +8,7 @@ use crate::sealer::Sealer;
 use crate::snapshot_room::SnapshotShares;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
-use crate::{Clock, Limits, Mint, Secret};
+use crate::{Clock, Limits, Mint, Secret, WallProver};
 use kernel::{ApprovalId, MessageId, Moment, RequestId, SessionId};
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(crate) struct EnginePorts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) mint: Arc<dyn Mint>,
     pub(crate) limits: Limits,
+    /// Says who is not heard where a session runs as a user that is somebody else's alone.
+    pub(crate) wall: Arc<dyn WallProver>,
     pub(crate) tasks: Tasks,
     pub(crate) timer: Timer,
     pub(crate) sealer: Sealer,

@@ -92,6 +92,8 @@ pub enum ViewError {
     Invalid(#[from] InvalidError),
     #[error(transparent)]
     BadDirectory(#[from] BadDirectory),
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
     /// The lookup belongs to a scope that is no more.
     #[error("the scope has changed while this was looked up: ask again")]
     Stale,
@@ -416,6 +418,7 @@ impl ViewError {
             Self::Unavailable(error) => error.code(),
             Self::Invalid(error) => error.code(),
             Self::BadDirectory(error) => error.code(),
+            Self::Scope(error) => error.code(),
             Self::Stale => "stale",
             Self::OtherScope => "other_scope",
         }

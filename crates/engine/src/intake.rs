@@ -446,7 +446,7 @@ impl WayIn {
         let key = self.ports.key_with(request_key_word(wanted), trace, || {
             keys::hash_of_request(wanted, words.as_deref().unwrap_or_default(), attachments.as_deref())
         });
-        if let Some(refused) = self.in_the_way(&request, &resolved).await? {
+        if let Some(refused) = self.in_the_way(by, &request, &resolved).await? {
             return self.asked_before(by, key, refused).await;
         }
         let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(wanted), trace));

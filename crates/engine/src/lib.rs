@@ -4,7 +4,7 @@
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns), `background` (what turns leave running),
-//! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
+//! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `ground_rights` (for whom), `worktrees` (what
 //! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the
 //! port for whatever crosses sessions or nodes, `node` what this node does for it. `approvals` is what agents ask. `people` is
 //! who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox
@@ -28,6 +28,7 @@ mod follow;
 mod follow_all;
 mod follow_heads;
 mod follow_rows;
+mod ground_rights;
 mod inbound;
 mod indexer;
 mod intake;

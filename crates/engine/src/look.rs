@@ -5,6 +5,7 @@
 //! meanwhile, that is recorded, and nobody gets it.
 
 use crate::engine_ports::EnginePorts;
+use crate::ground_rights::is_on_ground;
 use crate::{BadDirectory, TreeChanges, TreeFiles, UnavailableError, UndoPreview, ViewError, Views};
 use agent::Choice;
 use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
@@ -139,7 +140,10 @@ impl Views {
         work: impl FnOnce(Scope, Errand) -> Found,
         is_there: impl FnOnce(&T) -> bool,
     ) -> Result<T, ViewError> {
-        let (_, row) = self.seen(by, session).await?;
+        let (record, row) = self.seen(by, session).await?;
+        if is_on_ground(kind) {
+            self.ports.may_look_at_ground(by.person, record.owner)?;
+        }
         let errand = Errand { epoch: row.epoch, number: 0 };
         let found = work(row.scope, errand).await;
         let came = if found.as_ref().is_ok_and(is_there) { Return::Seen(kind) } else { Return::Failed(kind) };

@@ -14,7 +14,7 @@ use crate::{
     TreeSeen, Trees, TreesError, UnavailableError, WayIn, WayInError, WorktreeError,
 };
 use kernel::{
-    Act, Chore, Claim, GroundPath, MergeHow, Moment, Principal, RequestId, SessionId, authorize,
+    Act, Chore, Claim, GroundPath, MergeHow, Moment, PersonId, Principal, RequestId, SessionId, authorize,
     authorize_right,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,6 +109,7 @@ impl Worktrees {
     }
 
     /// The worktrees of the sessions that the caller may see, as they were last seen; or those of one session, as they are now.
+    /// Where the caller's looks are not taken, both are as they were last seen.
     pub async fn list(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, WorktreeError> {
         may_read(by, "session")?;
         if let Some(session) = of {
@@ -126,7 +127,9 @@ impl Worktrees {
                 break;
             }
             let in_use = is_in(&row, &name);
+            let is_looked_at = self.ports.may_look_at_ground(by.person, row.owner).is_ok();
             let seen = match noted.remove(&(session, name.clone())) {
+                noted if !is_looked_at => noted,
                 Some(noted) if of.is_none() => Some(noted),
                 Some(noted) => {
                     match tokio::time::timeout(LIST_LOOK_WAIT, self.worktree_now(session, &name)).await {
@@ -426,7 +429,7 @@ impl Worktrees {
         let record = self.ports.record_seen(by, session).await?;
         let record = record.ok_or(AccessError::NotFound { what: "session" })?;
         authorize(by, Act::Manage, &record, ()).map_err(denied)?;
-        Ok(())
+        Ok(self.ports.may_look_at_ground(by.person, record.owner)?)
     }
 
     async fn has_worktree(&self, session: SessionId, name: &str) -> Result<bool, UnavailableError> {
@@ -526,7 +529,7 @@ impl Worktrees {
         }
         authorize_right(by, Act::Manage).map_err(|denied| AccessError::denied(denied, "session"))?;
         let (mut gone, until) = (Vec::new(), Instant::now() + self.ports.limits.verdict_wait);
-        for (seen, why) in self.due_to_go().await? {
+        for (seen, why) in self.due_to_go(by.person).await? {
             if self.may_rule(by, seen.session).await.is_err() {
                 continue;
             }
@@ -549,7 +552,7 @@ impl Worktrees {
 
     /// Removes every worktree whose time is over, and what is remembered of turns for longer than it should be.
     async fn collect_all(&self) {
-        match self.due_to_go().await {
+        match self.due_to_go(PersonId::ENGINE).await {
             Ok(due) => {
                 for (seen, why) in due {
                     self.collect_one(&seen, why).await;
@@ -590,23 +593,26 @@ impl Worktrees {
         }
     }
 
-    /// The worktrees whose time is over, with why. None of those that a session is in.
-    async fn due_to_go(&self) -> Result<Vec<(TreeSeen, CollectReason)>, UnavailableError> {
+    /// The worktrees whose time is over, with why. None of those that a session is in. Those at which this person's looks are not
+    /// taken are as they were last seen.
+    async fn due_to_go(&self, by: PersonId) -> Result<Vec<(TreeSeen, CollectReason)>, UnavailableError> {
         let names = self.worktree_names().await?;
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let in_use = self.ports.store.worktrees_in_use().await?;
         let in_use: BTreeSet<_> = in_use.into_iter().map(|row| (row.session, row.name)).collect();
-        let mut all = Vec::new();
+        let (mut all, mut noted) = (Vec::new(), self.seen_before().await?);
         for (session, name) in names {
+            // Whose it is, nobody knows: no keeper could remove it.
+            let Some((record, row)) = self.ports.store.session(session).await? else { continue };
+            let seen = match self.ports.may_look_at_ground(by, record.owner) {
+                Ok(()) => self.worktree_now(session, &name).await.ok().flatten(),
+                Err(_) => noted.remove(&(session, name.clone())),
+            };
             // One that a removal was quicker to take is gone; one that cannot be looked into stays.
-            let Ok(Some(mut seen)) = self.worktree_now(session, &name).await else { continue };
-            match self.ports.store.session(session).await? {
-                Some((_, row)) => seen.used_at = seen.used_at.max(row.touched_at),
-                // Whose it is, nobody knows: no keeper could remove it.
-                None => continue,
-            }
+            let Some(mut seen) = seen else { continue };
+            seen.used_at = seen.used_at.max(row.touched_at);
             let stays = in_use.contains(&(session, name));
             all.push((seen, stays));
         }

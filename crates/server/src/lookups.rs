@@ -14,7 +14,7 @@ use kernel::SessionId;
 
 problems! {
     LookProblems = [NotFound, RightMissing, Stale];
-    FilesProblems = [NotFound, RightMissing, Stale, BadDirectory];
+    FilesProblems = [NotFound, RightMissing, Stale, BadDirectory, WorktreeTrouble];
 }
 
 /// See the agent's slash commands

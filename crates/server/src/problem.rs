@@ -114,6 +114,7 @@ impl From<ViewError> for ApiError {
             ViewError::Unavailable(part) => part.into(),
             ViewError::Invalid(part) => part.into(),
             ViewError::BadDirectory(part) => part.into(),
+            ViewError::Scope(part) => part.into(),
             ViewError::Stale => Self::new(Code::Stale, refused.to_string()),
             ViewError::OtherScope => Self::new(Code::OtherScope, refused.to_string()),
         }

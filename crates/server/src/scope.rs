@@ -19,20 +19,20 @@ use kernel::{Epoch, Request, SessionId, Turn, UndoFiles};
 problems! {
     ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, UnknownAgent, UnknownModel, BadDirectory, SessionEnded,
-        IdempotencyConflict, TooLate, Changed, Busy, ScopeChanging, InWorktree, NotInWorktree, TooMuchOnDisk,
+        IdempotencyConflict, TooLate, Changed, Busy, ScopeChanging, InWorktree, NotInWorktree, WorktreeTrouble, TooMuchOnDisk,
         DiskFull, Unclear];
     KeepProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed,
         DiskFull, Unclear];
     UndoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, TouchedSince,
-        UnsureChanges, DiskFull, Unclear];
+        UnsureChanges, WorktreeTrouble, DiskFull, Unclear];
     RedoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, DiskFull, Unclear];
+        SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, WorktreeTrouble, DiskFull, Unclear];
     ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed, TreeForgotten,
-        TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
-    ChangesProblems = [Invalid, NotFound, RightMissing, BadDirectory, Stale];
-    PreviewProblems = [Invalid, NotFound, RightMissing, OtherScope, Stale];
+        WorktreeTrouble, TooManyOpenSessions, TooManyOrgSessions, TooMuchOnDisk, DiskFull, Unclear];
+    ChangesProblems = [Invalid, NotFound, RightMissing, BadDirectory, Stale, WorktreeTrouble];
+    PreviewProblems = [Invalid, NotFound, RightMissing, OtherScope, Stale, WorktreeTrouble];
     ReadyProblems = [NotFound, RightMissing];
 }
 

@@ -10695,7 +10695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_directory`: this directory cannot be used; `stale`: the scope has changed meanwhile */
+            /** @description `bad_directory`: this directory cannot be used; `stale`: the scope has changed meanwhile; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11212,7 +11212,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `stale`: the scope has changed meanwhile; `bad_directory`: this directory cannot be used */
+            /** @description `stale`: the scope has changed meanwhile; `bad_directory`: this directory cannot be used; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11330,7 +11330,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `idempotency_conflict`: this Idempotency-Key was used for another request; `changed`: somebody changed it in the meantime; `tree_forgotten`: the files of that turn are not remembered */
+            /** @description `idempotency_conflict`: this Idempotency-Key was used for another request; `changed`: somebody changed it in the meantime; `tree_forgotten`: the files of that turn are not remembered; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -12852,7 +12852,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `busy`: something else is under way; `other_scope`: the session works somewhere else now */
+            /** @description `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `busy`: something else is under way; `other_scope`: the session works somewhere else now; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -13002,7 +13002,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unknown_agent`: there is no such agent; `unknown_model`: the agent has no such model; `bad_directory`: this directory cannot be used; `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `busy`: something else is under way; `scope_changing`: another change of scope waits; `in_worktree`: the session is in a worktree; `not_in_worktree`: the session is in no worktree */
+            /** @description `unknown_agent`: there is no such agent; `unknown_model`: the agent has no such model; `bad_directory`: this directory cannot be used; `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `busy`: something else is under way; `scope_changing`: another change of scope waits; `in_worktree`: the session is in a worktree; `not_in_worktree`: the session is in no worktree; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -13465,7 +13465,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `other_scope`: the session works somewhere else now; `stale`: the scope has changed meanwhile */
+            /** @description `other_scope`: the session works somewhere else now; `stale`: the scope has changed meanwhile; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -13597,7 +13597,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `busy`: something else is under way; `other_scope`: the session works somewhere else now; `touched_since`: files were changed again since; `unsure_changes`: it is not certain that these are the agent's changes */
+            /** @description `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `busy`: something else is under way; `other_scope`: the session works somewhere else now; `touched_since`: files were changed again since; `unsure_changes`: it is not certain that these are the agent's changes; `worktree_trouble`: something is in the way of the worktree */
             409: {
                 headers: {
                     [name: string]: unknown;

@@ -41,6 +41,10 @@ impl WayIn {
         authorize(by, Act::Say, &record, ()).map_err(denied)?;
         let fresh = Fresh { address: None, agent: &record.agent, directory: None };
         authorize_new(by, fresh, ()).map_err(denied)?;
+        // Which tree the fork works in is looked up on the ground.
+        if let Err(refused) = self.ports.may_look_at_ground(by.person, record.owner) {
+            return self.made_under(by, key, refused.into()).await;
+        }
         let new = match self.forked(session, at, title).await {
             Ok(new) => new,
             // The origin's directory may be gone by now, and its turn forgotten.

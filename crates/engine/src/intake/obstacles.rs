@@ -4,7 +4,9 @@
 //! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.
 
 use crate::{AccessError, BadDirectory, ScopeError, UndoPreview, WayIn, WayInError};
-use kernel::{Change, Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn, UndoFiles};
+use kernel::{
+    Change, Epoch, Errand, ErrandKind, Principal, Request, Return, Scope, SessionId, Turn, UndoFiles,
+};
 use store::Resolved;
 
 /// Files that are told with a refusal.
@@ -14,24 +16,33 @@ impl WayIn {
     /// The refusal of what would come to nothing as far as can be seen.
     pub(super) async fn in_the_way(
         &self,
+        by: &Principal,
         request: &Request,
         resolved: &Resolved,
     ) -> Result<Option<WayInError>, WayInError> {
         match (request, &resolved.written_for) {
             (Request::Undo { session, turn, under: Some(of), files }, _) => {
-                self.no_undo(*session, *turn, *of, files).await
+                self.no_undo(by, *session, *turn, *of, files).await
             }
             (Request::Release { there: true, .. }, Some(scope)) => Ok(self.no_way_back(scope)),
             (Request::ChangeScope { session, change: Change::Enter(new), .. }, _) => {
-                self.no_room(*session, &new.name).await
+                self.no_room(by, *session, &new.name).await
             }
             _ => Ok(None),
         }
     }
 
     /// One more worktree takes room of the session's owner; one that is there is only entered.
-    async fn no_room(&self, session: SessionId, name: &str) -> Result<Option<WayInError>, WayInError> {
+    async fn no_room(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+    ) -> Result<Option<WayInError>, WayInError> {
         let record = self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+        if let Err(refused) = self.ports.may_look_at_ground(by.person, record.owner) {
+            return Ok(Some(refused.into()));
+        }
         match self.ports.room_for_worktree::<WayInError>(record.org, record.owner).await {
             Err(refused @ WayInError::Scope(_)) => {
                 let is_there = self.ports.has_worktree(session, name).await?;
@@ -64,12 +75,16 @@ impl WayIn {
     /// The refusal of an undo of which it can be seen that it would change what somebody else has done, since or meanwhile.
     async fn no_undo(
         &self,
+        by: &Principal,
         session: SessionId,
         turn: Turn,
         of: Epoch,
         wanted: &UndoFiles,
     ) -> Result<Option<WayInError>, WayInError> {
-        let Some((_, row)) = self.ports.store.session(session).await? else { return Ok(None) };
+        let Some((record, row)) = self.ports.store.session(session).await? else { return Ok(None) };
+        if let Err(refused) = self.ports.may_look_at_ground(by.person, record.owner) {
+            return Ok(Some(refused.into()));
+        }
         // The keeper refuses these by itself, and files that are being worked on tell nothing.
         if row.epoch != of || row.awake || row.ended.is_some() {
             return Ok(None);

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::{Homing, Http, Setup, eventually};
 
+use crate::yard::Yard;
 use crate::{homing, setup, text};
 
 /// In the server's environment, which no agent gets.
@@ -371,10 +372,7 @@ fn nobody_else_is_heard_in_a_session_that_runs_as_root() {
     }
     let config = "[agents.scripted]\nbackground = \"kept\"\nworktree.setup = \"id -un > by\"\n";
     let homing = setup().config(config).start();
-    let link = crate::people::add(&homing, &["bob"]);
-    let code = link.rsplit('/').next().unwrap().trim();
-    let signed = homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
-    let bob = Http::new(&homing.http().host, &text(&signed, "secret"));
+    let bob = come_in(&homing, "bob");
     let receipt = homing.send("api:root/host", "!run id -un");
     let (session, message) = (text(&receipt, "session"), text(&receipt, "id"));
     assert!(text(&homing.http().until_final(&message), "answer").contains("root"));
@@ -403,6 +401,70 @@ fn nobody_else_is_heard_in_a_session_that_runs_as_root() {
     assert!(shell(&homing, "api:root/other", "id -un").contains("root"));
 }
 
+/// A look is a process on the ground, as that user. What was recorded is shown all the same.
+#[test]
+fn nobody_elses_looks_are_taken_in_a_session_that_runs_as_root() {
+    if !rustix::process::geteuid().is_root() {
+        return is_refused_without_root();
+    }
+    let yard = Yard::of(setup());
+    let (http, bob) = (yard.homing.http(), come_in(&yard.homing, "bob"));
+    yard.ask("!run echo work > work.txt");
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    yard.ask("!run echo inside > inside.txt");
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    yard.until_epoch(2);
+    yard.ask("!run echo more > more.txt");
+    yard.homing.run(&["grant", "give", &yard.session, "bob", "manage"]).expect(0);
+    // Only a look tells this.
+    yard.write(CANARY, "");
+    let at = |what: &str| format!("/api/v1/sessions/{}/{what}", yard.session);
+    assert!(http.get(&at("files")).text().contains(CANARY));
+    let (nothing, all) = (json!({}), json!({ "turn": 4, "all": true }));
+    let enter = json!({ "enter": { "name": "blue" } });
+    for (method, what, body) in [
+        ("GET", "files", None),
+        ("GET", "changes?turn=4&since=4", None),
+        ("GET", "undo?turn=4", None),
+        ("POST", "undo", Some(&all)),
+        ("POST", "fork", Some(&nothing)),
+        ("POST", "scope", Some(&enter)),
+        ("POST", "worktrees/shed/merge", Some(&json!({ "dry_run": true }))),
+        ("POST", "worktrees/shed/apply", Some(&nothing)),
+        ("DELETE", "worktrees/shed", None),
+        ("POST", "worktrees/shed/restore", Some(&nothing)),
+    ] {
+        let answer = bob.must(method, &at(what), &[], body);
+        let told = answer.text();
+        assert!(
+            told.contains("worktree_trouble") && told.contains("[wall.people]"),
+            "{method} {what}: {told}"
+        );
+        assert_eq!(answer.status, 409, "{method} {what}: {told}");
+        assert!(!told.contains(CANARY), "{method} {what}: {told}");
+    }
+    // Nothing of all that has come to pass, and what is in the log and in our own records is there for him.
+    let facts = bob.get(&at("facts")).expect(200).to_string();
+    assert!(!facts.contains("blue"), "{facts}");
+    let changes = bob.get(&at("changes?turn=2")).expect(200);
+    assert_eq!((&changes["known"], &changes["files"][0]["path"]), (&json!(true), &json!("work.txt")));
+    let trees = format!("/api/v1/worktrees?session={}", yard.session);
+    let recorded = bob.get(&trees).expect(200);
+    assert_eq!(recorded["items"][0]["name"], "shed", "{recorded}");
+    assert_eq!(http.get(&trees).expect(200)["items"][0]["name"], "shed");
+    // The machine's person has it looked at as before.
+    assert_eq!(http.get(&at("undo?turn=4")).expect(200)["turn"], 4);
+}
+
+/// Lets somebody in, and answers them.
+#[track_caller]
+pub(crate) fn come_in(homing: &Homing, name: &str) -> Http {
+    let link = crate::people::add(homing, &[name]);
+    let code = link.rsplit('/').next().unwrap().trim();
+    let signed = homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
+    Http::new(&homing.http().host, &text(&signed, "secret"))
+}
+
 #[test]
 fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_other() {
     if !rustix::process::geteuid().is_root() {
@@ -420,13 +482,6 @@ fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_oth
     std::fs::write(&log, "").unwrap();
     open(&log, 0o666);
     // Each session works in a directory of its own, below the data directory.
-    let come_in = |homing: &Homing, name: &str| {
-        let link = crate::people::add(homing, &[name]);
-        let code = link.rsplit('/').next().unwrap().trim();
-        let signed =
-            homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
-        Http::new(&homing.http().host, &text(&signed, "secret"))
-    };
     let [bob, eve, carl] = ["bob", "eve", "carl"].map(|name| come_in(&homing, name));
     // Users that every machine has.
     let config = users(&[(&id_of(&homing, "bob"), "nobody"), (&id_of(&homing, "eve"), "mail")]);

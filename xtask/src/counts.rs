@@ -89,6 +89,13 @@ pub(crate) const COUNTS: &[Count] = &[
         test: 5,
         nightly: 1_000,
     },
+    Count {
+        what: "tries of each attack on the walls of servers as they are configured",
+        variable: "HOMING_DOCTOR_TRIES",
+        quick: 20,
+        test: 20,
+        nightly: 1_000,
+    },
     // Where it is set, every run of git is cut in both ways.
     Count {
         what: "moments of a change at which the server ends",

@@ -176,9 +176,15 @@ pub(crate) fn walls(config: &Config) -> &'static [WallFor] {
     }
 }
 
-/// Tries the wall from inside an agent. `server` is the process that must stay out of its reach.
-pub(crate) async fn prove(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<WallProof> {
-    Ok(prove_as_used(proving(config, data, server, whom)?).await)
+/// Tries the wall from inside an agent, each attack so often. `server` is the process that must stay out of its reach.
+pub(crate) async fn prove(
+    config: &Config,
+    data: &Path,
+    server: i32,
+    whom: WallFor,
+    tries: u32,
+) -> Result<WallProof> {
+    Ok(prove_as_used(ProofRequest { tries, ..proving(config, data, server, whom)? }).await)
 }
 
 /// Tries it with probes that begin as the agents of a server do: with a spare supervisor.

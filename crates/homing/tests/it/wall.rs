@@ -266,12 +266,12 @@ fn a_user_that_cannot_be_worn_stops_the_start() {
 }
 
 /// `[wall.people]` as people write it.
-fn users(people: &[(&str, &str)]) -> String {
+pub(crate) fn users(people: &[(&str, &str)]) -> String {
     let lines = people.iter().map(|(person, user)| format!("{person} = {user:?}\n"));
     format!("[wall.people]\n{}", lines.collect::<String>())
 }
 
-fn id_of(homing: &Homing, handle: &str) -> String {
+pub(crate) fn id_of(homing: &Homing, handle: &str) -> String {
     text(&homing.run(&["user", "show", handle, "--json"]).json(0), "id")
 }
 

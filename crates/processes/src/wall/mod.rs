@@ -36,8 +36,8 @@ pub use held::HiddenPath;
 pub use listed::{ListedAccess, ListedPath, ListedPaths, WallLayout, tree_around};
 use new_root::SessionList;
 pub use os_user::{NoSuchUser, OsUser};
-pub use probe::{ProbeResult, probe_wall};
-pub use prove::{PROOF_TRIES, ProofRequest, WallProof, prove_wall};
+pub use probe::{AttackCount, ProbeResult, probe_wall};
+pub use prove::{Attacks, PROOF_TRIES, ProofRequest, WallProof, prove_wall};
 
 /// The kind of wall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

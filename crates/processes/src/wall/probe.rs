@@ -9,12 +9,12 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock};
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 use rustix::thread::{CapabilitySet, UnshareFlags};
@@ -52,14 +52,14 @@ const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum ProbeOrder {
     /// Tries every way there is, so many times.
-    TryAll(ProbeTargets, u32),
+    TryAll(Box<ProbeTargets>, u32),
     /// Renames, until its input ends.
     Rename(RenameTargets),
     /// Reads these, again and again.
     Read(Vec<PathBuf>),
     /// Reads each path that comes by its input, and says at once what it found.
     ReadAsTold,
-    /// Leaves a program behind that has left everything else, and listens there.
+    /// Leaves a program behind that has left everything else, and holds a lock on that file.
     LeaveDaemon(PathBuf),
     /// Is that program.
     Daemon(PathBuf),
@@ -81,6 +81,8 @@ pub(super) struct ProbeTargets {
     pub(super) private: Vec<PathBuf>,
     /// Everything else that is hidden.
     pub(super) hidden: Vec<PathBuf>,
+    /// The things in the data directory that are other sessions' and were there before.
+    pub(super) neighbours: Vec<PathBuf>,
     /// A file of another session, and one in its agent's home.
     pub(super) other: PathBuf,
     pub(super) other_home: PathBuf,
@@ -136,6 +138,35 @@ pub struct ProbeResult {
     pub held: bool,
     /// The finding.
     pub seen: String,
+    /// How often it was tried, if it is an attack. What an agent needs is none.
+    pub attack: Option<AttackCount>,
+}
+
+/// How often something was tried that must not work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttackCount {
+    /// The tries, in each of which every way was gone that there is to the same end.
+    pub tries: u32,
+    /// Those of them that got through.
+    pub won: u32,
+}
+
+impl AttackCount {
+    fn and(self, more: Self) -> Self {
+        Self { tries: self.tries.saturating_add(more.tries), won: self.won.saturating_add(more.won) }
+    }
+}
+
+impl ProbeResult {
+    /// The same, tried more often. A try that got through says more than all that did not.
+    pub(super) fn and(self, more: Self) -> Self {
+        let attack = match (self.attack, more.attack) {
+            (Some(count), Some(others)) => Some(count.and(others)),
+            (one, other) => one.or(other),
+        };
+        let worse = if self.held && !more.held { more } else { self };
+        Self { attack, ..worse }
+    }
 }
 
 /// `homing probe-wall`. Call it before anything that starts a thread.
@@ -152,8 +183,8 @@ pub fn probe_wall() -> ExitCode {
         ProbeOrder::Rename(targets) => vec![targets.rename_all()],
         ProbeOrder::Read(paths) => vec![read_often(&paths)],
         ProbeOrder::ReadAsTold => return read_as_told(),
-        ProbeOrder::LeaveDaemon(socket) => vec![needs("start programs", [leave_daemon(&socket)])],
-        ProbeOrder::Daemon(socket) => return be_daemon(&socket),
+        ProbeOrder::LeaveDaemon(lock) => vec![needs("start programs", [leave_daemon(&lock)])],
+        ProbeOrder::Daemon(lock) => return be_daemon(&lock),
     };
     for tried in tried {
         println!("{}", serde_json::to_string(&tried).unwrap_or_default());
@@ -169,14 +200,10 @@ impl ProbeTargets {
     fn try_often(&self, tries: u32) -> Vec<ProbeResult> {
         let mut all = self.try_all();
         for _ in 1..tries {
-            for (known, found) in all.iter_mut().zip(self.try_all()) {
-                // One that got out says more than all that did not.
-                if known.held && !found.held {
-                    *known = found;
-                }
-            }
+            all = all.into_iter().zip(self.try_all()).map(|(known, found)| known.and(found)).collect();
         }
-        all.push(shut("take the cover away", self.uncover(tries)));
+        let uncovered = self.uncover(tries).into_iter().map(|ways| shut("take the cover away", ways));
+        all.extend(uncovered.reduce(ProbeResult::and));
         all
     }
 
@@ -199,6 +226,7 @@ impl ProbeTargets {
                 [read(&self.other_home), list(self.other_home.parent().unwrap_or(&self.data))],
             ),
             shut("read what is hidden besides", self.hidden.iter().map(|path| read_or_list(path))),
+            shut("read what other sessions left here", self.neighbours.iter().map(|path| read_or_list(path))),
             shut(
                 "write into the data directory",
                 [write(&self.data.join("written")), write(&self.data.join("attempts/written"))],
@@ -300,12 +328,12 @@ impl ProbeTargets {
         UnixStream::connect_addr(&address).map(|_| format!("@{}", self.socket)).map_err(words)
     }
 
-    /// Directly, and from a namespace of our own, in which we may do anything.
-    fn uncover(&self, tries: u32) -> Vec<ProbeOutcome> {
+    /// Directly, and from a namespace of our own, in which we may do anything: for each try both.
+    fn uncover(&self, tries: u32) -> Vec<Vec<ProbeOutcome>> {
         let take =
             || rustix::mount::unmount(&self.data, UnmountFlags::DETACH).map_err(|why| words(why.into()));
-        let take_often = || (0..tries).map(|_| take().and_then(|()| self.first_private()));
-        let mut all: Vec<ProbeOutcome> = take_often().collect();
+        let look = || take().and_then(|()| self.first_private());
+        let mut all: Vec<Vec<ProbeOutcome>> = (0..tries.max(1)).map(|_| vec![look()]).collect();
         // SAFETY: there is no other thread with which descriptors could be shared.
         #[allow(unsafe_code)]
         let alone = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) };
@@ -315,13 +343,15 @@ impl ProbeTargets {
             let _ = fs::write("/proc/self/uid_map", format!("0 {uid} 1"));
             let _ = fs::write("/proc/self/gid_map", format!("0 {gid} 1"));
         }
-        all.extend(take_often());
-        all.push(self.first_private());
-        if self.has_own_root {
-            // What lies below the root, if anything does.
-            let below = rustix::mount::unmount("/", UnmountFlags::DETACH).map_err(|why| words(why.into()));
-            all.extend(self.unlisted.iter().map(|path| below.clone().and_then(|()| seen(path))));
-            all.push(self.first_private());
+        for ways in &mut all {
+            ways.extend([look(), self.first_private()]);
+            if self.has_own_root {
+                // What lies below the root, if anything does.
+                let below =
+                    rustix::mount::unmount("/", UnmountFlags::DETACH).map_err(|why| words(why.into()));
+                ways.extend(self.unlisted.iter().map(|path| below.clone().and_then(|()| seen(path))));
+                ways.push(self.first_private());
+            }
         }
         all
     }
@@ -337,20 +367,24 @@ impl ProbeTargets {
 
 impl RenameTargets {
     fn rename_all(&self) -> ProbeResult {
-        let (mut exchanged, mut why) = (0_u64, None);
+        let (mut tries, mut exchanged, mut why) = (1_u32, 0_u32, None);
         while !input_has_ended() {
+            tries = tries.saturating_add(1);
             let flags = RenameFlags::EXCHANGE;
             match rustix::fs::renameat_with(CWD, &self.first, CWD, &self.second, flags) {
-                Ok(()) => exchanged += 1,
+                Ok(()) => exchanged = exchanged.saturating_add(1),
                 Err(errno) => why = Some(words(errno.into())),
             }
         }
         let moved = fs::rename(&self.first, &self.aside).map(|()| "it has another name".to_owned());
+        let won = exchanged.saturating_add(u32::from(moved.is_ok()));
         let exchanged = match (exchanged, why) {
             (0, why) => Err(why.unwrap_or_else(|| "not tried".to_owned())),
             (times, _) => Ok(format!("exchanged {times} times")),
         };
-        shut("rename a directory above something hidden in a loop", [exchanged, moved.map_err(words)])
+        let what = "rename a directory above something hidden in a loop";
+        let attack = Some(AttackCount { tries, won });
+        ProbeResult { attack, ..shut(what, [exchanged, moved.map_err(words)]) }
     }
 }
 
@@ -375,12 +409,12 @@ fn read_as_told() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Starts a program with nothing of ours in its environment, and waits until it listens.
-fn leave_daemon(socket: &Path) -> ProbeOutcome {
+/// Starts a program with nothing of ours in its environment, and waits until it has the lock.
+fn leave_daemon(lock: &Path) -> ProbeOutcome {
     let mut command = Command::new(std::env::current_exe().map_err(words)?);
     command.arg("probe-wall").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut first = command.spawn().map_err(words)?;
-    let order = serde_json::to_string(&ProbeOrder::Daemon(socket.to_path_buf())).unwrap_or_default();
+    let order = serde_json::to_string(&ProbeOrder::Daemon(lock.to_path_buf())).unwrap_or_default();
     if let Some(mut stdin) = first.stdin.take() {
         writeln!(stdin, "{order}").map_err(words)?;
     }
@@ -389,14 +423,14 @@ fn leave_daemon(socket: &Path) -> ProbeOutcome {
         BufReader::new(stdout).read_line(&mut said).map_err(words)?;
     }
     let _ = first.wait();
-    if said.trim() == LISTENING { Ok(said) } else { Err("it does not listen".to_owned()) }
+    if said.trim() == LOCKED { Ok(said) } else { Err("it does not run".to_owned()) }
 }
 
-/// The word of a daemon that can be reached.
-const LISTENING: &str = "listening";
+/// The word of a daemon that has its lock, which it has for as long as it lives. A socket it may not be able to make.
+const LOCKED: &str = "locked";
 
 /// In a session of its own, without a parent, deaf to polite signals; until somebody kills it.
-fn be_daemon(socket: &Path) -> ExitCode {
+fn be_daemon(lock: &Path) -> ExitCode {
     // SAFETY: there is no other thread, so the copy may do what any process may; ignoring signals runs no code of ours.
     #[allow(unsafe_code)]
     let is_parent = unsafe {
@@ -408,12 +442,14 @@ fn be_daemon(socket: &Path) -> ExitCode {
     if is_parent {
         return ExitCode::SUCCESS;
     }
-    let Ok(listener) = UnixListener::bind(socket) else { return ExitCode::FAILURE };
-    println!("{LISTENING}");
-    for stream in listener.incoming() {
-        drop(stream);
+    let Ok(file) = File::create(lock) else { return ExitCode::FAILURE };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return ExitCode::FAILURE;
     }
-    ExitCode::SUCCESS
+    println!("{LOCKED}");
+    loop {
+        std::thread::park();
+    }
 }
 
 fn read_often(paths: &[PathBuf]) -> ProbeResult {
@@ -428,7 +464,7 @@ fn read_often(paths: &[PathBuf]) -> ProbeResult {
 fn needs(what: &str, got: impl IntoIterator<Item = ProbeOutcome>) -> ProbeResult {
     let failed: Vec<String> = got.into_iter().filter_map(Result::err).collect();
     let seen = if failed.is_empty() { "can".to_owned() } else { failed.join("; ") };
-    ProbeResult { what: what.to_owned(), held: failed.is_empty(), seen }
+    ProbeResult { what: what.to_owned(), held: failed.is_empty(), seen, attack: None }
 }
 
 /// Something that must not work in any of these ways.
@@ -447,7 +483,8 @@ fn shut(what: &str, got: impl IntoIterator<Item = ProbeOutcome>) -> ProbeResult 
         (true, true) => "there is nothing of the kind".to_owned(),
         (true, false) => format!("cannot: {}", reasons.join(", ")),
     };
-    ProbeResult { what: what.to_owned(), held, seen }
+    let attack = Some(AttackCount { tries: 1, won: u32::from(!held) });
+    ProbeResult { what: what.to_owned(), held, seen, attack }
 }
 
 fn words(why: io::Error) -> String {

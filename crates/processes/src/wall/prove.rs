@@ -5,16 +5,20 @@ use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{GroundPath, SessionId, TreeName};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::enforce::Separation;
-use super::probe::{LATE_SOCKET, Outsider, ProbeOrder, ProbeResult, ProbeTargets, RenameTargets};
+use super::probe::{
+    AttackCount, LATE_SOCKET, Outsider, ProbeOrder, ProbeResult, ProbeTargets, RenameTargets,
+};
 use super::{
     DataDirectory, HiddenPath, ListedAccess, Wall, WallKind, WalledSession, landlock_rules, new_root,
     syscalls,
@@ -30,6 +34,11 @@ const TRY_WAIT: Duration = Duration::from_millis(100);
 pub const PROOF_TRIES: u32 = 5;
 /// The name of the directory that is hidden from a probe that renames.
 const HIDDEN: &str = "hidden";
+/// The directories in the data directory of which each entry is one session's or one user's.
+const SEPARATE: [&str; 7] =
+    ["work", "agents", "turns", "worktrees/of", "git/snapshots", "git/users", "attempts"];
+/// So many entries of each are tried for.
+const NEIGHBOURS_MAX: usize = 32;
 /// Files that are the server's alone, where it is there.
 const PRIVATE: [&str; 8] =
     ["homing.db", "homing.db-wal", "homing.db-shm", "token", "key", "url", "lock", "homing.toml"];
@@ -72,6 +81,27 @@ impl WallProof {
         let words = |tried: &ProbeResult| format!("{}: {}", tried.what, tried.seen);
         self.lacks.iter().cloned().chain(self.tried.iter().map(words)).collect()
     }
+
+    /// How often each attack was tried, of all of them that which was tried least, and how often any was won.
+    pub fn attacks(&self) -> Attacks {
+        let counts = || self.tried.iter().filter_map(|tried| tried.attack);
+        Attacks {
+            kinds: counts().count(),
+            tries_min: counts().map(|count| count.tries).min().unwrap_or_default(),
+            won: counts().map(|count| count.won).sum(),
+        }
+    }
+}
+
+/// All attacks of a proof together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attacks {
+    /// The number of different ones, for each user that sessions run as.
+    pub kinds: usize,
+    /// The tries of the one that was tried least.
+    pub tries_min: u32,
+    /// The tries that got through, of all of them.
+    pub won: u32,
 }
 
 /// Tries the wall from inside: as the server's user, then as each user that somebody's sessions run as.
@@ -105,7 +135,7 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             ),
             Err(why) => {
                 let what = format!("{as_whom}run a probe as an agent is run");
-                tried.push(ProbeResult { what, held: false, seen: why.to_string() });
+                tried.push(ProbeResult { what, held: false, seen: why.to_string(), attack: None });
             }
         }
     }
@@ -180,9 +210,10 @@ async fn one(proving: &ProofRequest, whose: &str) -> Result<FirstProbe, ProcessE
         unlisted.retain(|path| !new_root::SCRATCH.iter().any(|place| path.starts_with(place)));
     }
     let targets = ProbeTargets { supervisor, unlisted, has_own_root, ..stage.targets.clone() };
-    order(&tree, &ProbeOrder::TryAll(targets, proving.tries)).await?;
-    let (mut tried, separation) = (vec![stage.links()], tree.separation());
-    tried.extend(hear(proving, tree).await?);
+    order(&tree, &ProbeOrder::TryAll(Box::new(targets), proving.tries)).await?;
+    let separation = tree.separation();
+    let mut tried = hear(proving, tree).await?;
+    tried.extend((0..proving.tries).map(|_| stage.links()).reduce(ProbeResult::and));
     Ok(FirstProbe { tried, separation, listed })
 }
 
@@ -203,14 +234,8 @@ async fn renaming(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult
     let mut tried = hear(proving, renaming).await?;
     let after = begin(&stage.plan(proving, whose, reads)?, &ProbeOrder::Read(stage.secrets())).await?;
     found.extend(hear(proving, after).await?);
-    tried.extend(the_worst(found));
+    tried.extend(found.into_iter().reduce(ProbeResult::and));
     Ok(tried)
-}
-
-/// One that got it says more than all that did not.
-fn the_worst(mut found: Vec<ProbeResult>) -> Option<ProbeResult> {
-    found.sort_by_key(|found| found.held);
-    found.into_iter().next()
 }
 
 /// Makes something in a hidden place, which was not there when the server started, while a probe runs, and lets that look.
@@ -236,7 +261,8 @@ async fn made_late(proving: &ProofRequest, whose: &str) -> Result<ProbeResult, P
         found.push(serde_json::from_slice(&said).map_err(ProcessError::failed)?);
         said.clear();
     }
-    the_worst(found).ok_or_else(|| ProcessError::failed("nothing was tried"))
+    let nothing = || ProcessError::failed("nothing was tried");
+    found.into_iter().reduce(ProbeResult::and).ok_or_else(nothing)
 }
 
 /// Lets probes leave a daemon behind, and looks for it when they have ended.
@@ -244,22 +270,33 @@ async fn left_behind(proving: &ProofRequest, whose: &str) -> Result<ProbeResult,
     let stage = RenameStage::set(proving, whose).map_err(ProcessError::failed)?;
     let mut open = Vec::new();
     for number in 0..proving.tries {
-        let socket = stage.open.join(format!("daemon-{number}"));
+        let lock = stage.open.join(format!("daemon-{number}"));
         let plan = stage.plan(proving, whose, stage.sessions[0])?;
-        let tree = begin(&plan, &ProbeOrder::LeaveDaemon(socket.clone())).await?;
+        let tree = begin(&plan, &ProbeOrder::LeaveDaemon(lock.clone())).await?;
         let started = hear(proving, tree).await?;
         if let Some(not) = started.into_iter().find(|started| !started.held) {
             return Err(ProcessError::failed(format!("{}: {}", not.what, not.seen)));
         }
-        if UnixStream::connect(&socket).is_ok() {
-            open.push(socket.display().to_string());
+        if is_locked(&lock).map_err(ProcessError::failed)? {
+            open.push(lock.display().to_string());
         }
     }
     let seen = match open.first() {
         None => "cannot: it ends with its agent".to_owned(),
-        Some(socket) => format!("OPEN: {} of them can be reached, one at {socket}", open.len()),
+        Some(lock) => format!("OPEN: {} of them still run, one has the lock on {lock}", open.len()),
     };
-    Ok(ProbeResult { what: "leave a daemon behind".to_owned(), held: open.is_empty(), seen })
+    let won = u32::try_from(open.len()).unwrap_or(u32::MAX);
+    let attack = Some(AttackCount { tries: proving.tries, won });
+    Ok(ProbeResult { what: "leave a daemon behind".to_owned(), held: open.is_empty(), seen, attack })
+}
+
+/// True if somebody holds a lock on that file.
+fn is_locked(path: &Path) -> io::Result<bool> {
+    match flock(fs::File::open(path)?, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(false),
+        Err(Errno::WOULDBLOCK) => Ok(true),
+        Err(why) => Err(why.into()),
+    }
 }
 
 /// The probe, started as an agent is.
@@ -477,6 +514,7 @@ impl ProofStage {
             data: data.path.clone(),
             private: Vec::new(),
             hidden: hidden_besides(&proving.wall, whose),
+            neighbours: neighbours(&data.path),
             other: other.join("other"),
             other_home: other_home.join("home"),
             own: work.join("own"),
@@ -551,7 +589,9 @@ impl ProofStage {
                 open.join(", ")
             ),
         };
-        ProbeResult { what: "use second names of what is private".to_owned(), held: open.is_empty(), seen }
+        let (what, held) = ("use second names of what is private".to_owned(), open.is_empty());
+        let attack = Some(AttackCount { tries: 1, won: u32::from(!held) });
+        ProbeResult { what, held, seen, attack }
     }
 }
 
@@ -565,6 +605,13 @@ impl Drop for ProofStage {
             let _ = fs::remove_dir(Path::new(&self.targets.data).join(name));
         }
     }
+}
+
+/// The things in the data directory that are one session's or one user's alone, as far as there are any yet.
+fn neighbours(data: &Path) -> Vec<PathBuf> {
+    let places = SEPARATE.iter().map(|place| data.join(place));
+    let some = |place: PathBuf| fs::read_dir(place).into_iter().flatten().flatten().take(NEIGHBOURS_MAX);
+    places.flat_map(some).map(|entry| entry.path()).collect()
 }
 
 /// Everything but the data directory that is hidden from that person's agents: as configured, and the homes of others.

@@ -129,7 +129,7 @@ fn difference(own: &ShellAgent, theirs: &api::Agent) -> Option<Finding> {
     let name = &own.name;
     let told = |state, detail: String, remedy: &str| {
         let remedy = Some(remedy.to_owned());
-        Some(Finding { check: name.clone(), state, detail, remedy })
+        Some(Finding { check: name.clone(), state, detail, remedy, attack: None })
     };
     match (&own.version, theirs.here) {
         (Some(version), false) => {

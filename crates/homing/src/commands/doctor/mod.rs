@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use processes::wall::{ProbeResult, WallProof};
+use processes::wall::{AttackCount, Attacks, PROOF_TRIES, ProbeResult, WallProof};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use store::{AuditLog, AuditRow, ChainHead, People, chain};
@@ -45,6 +45,8 @@ const TURN_WAIT: Duration = Duration::from_secs(20);
 const SNAPSHOTS_SHOWN: usize = 10;
 /// The beginning of 2026: a clock before that was never set.
 const CLOCK_MS_MIN: u64 = 1_767_225_600_000;
+/// The most tries of each attack on the wall. A thousand take minutes.
+const TRIES_MAX: i64 = 10_000;
 /// A file from the future by more than this means that the clock was set back.
 const CLOCK_MS_SLACK: u64 = 60_000;
 
@@ -66,6 +68,9 @@ pub(crate) struct DoctorArgs {
     /// Run one real turn of each agent that is here, which may cost money
     #[arg(long)]
     turns: bool,
+    /// Try each way out of the wall around agents this often, and exit with 1 if one leads out [default: 5 times, and a warning]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=TRIES_MAX), conflicts_with = "agent")]
+    tries: Option<u32>,
     /// Look whether a server could listen there [default: as the configuration says]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -86,11 +91,15 @@ struct Finding {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
+    /// Of an attack on the wall: how often it was tried, and won.
+    #[serde(flatten)]
+    attack: Option<AttackCount>,
 }
 
 impl Finding {
     fn ok(check: &str, detail: impl Into<String>) -> Self {
-        Self { check: check.to_owned(), state: CheckState::Ok, detail: detail.into(), remedy: None }
+        let (check, detail) = (check.to_owned(), detail.into());
+        Self { check, state: CheckState::Ok, detail, remedy: None, attack: None }
     }
 
     fn warn(check: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -99,6 +108,7 @@ impl Finding {
             state: CheckState::Warn,
             detail: detail.into(),
             remedy: Some(remedy.into()),
+            attack: None,
         }
     }
 
@@ -108,6 +118,7 @@ impl Finding {
             state: CheckState::Fail,
             detail: detail.into(),
             remedy: Some(remedy.into()),
+            attack: None,
         }
     }
 }
@@ -121,7 +132,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, data_dir: &DataDir, screen: Screen
     }
     let mut findings = match args.agent {
         Some(_) => Vec::new(),
-        None => machine(&config, data_dir, &scratch, screen).await,
+        None => machine(&config, data_dir, &scratch, args.tries, screen).await,
     };
     match &config {
         Ok((config, _)) => {
@@ -168,6 +179,7 @@ async fn machine(
     config: &Result<Loaded>,
     data_dir: &DataDir,
     scratch: &ScratchDir,
+    tries: Option<u32>,
     screen: Screen,
 ) -> Vec<Finding> {
     let mut findings = vec![
@@ -186,7 +198,11 @@ async fn machine(
         groups(),
     ];
     if let Ok((config, _)) = config {
-        findings.extend(wall(config, data_dir, scratch).await);
+        if let Some(tries) = tries {
+            screen
+                .progress(format!("trying each way out of the wall {tries} times; a thousand take minutes"));
+        }
+        findings.extend(wall(config, data_dir, scratch, tries).await);
     }
     findings
 }
@@ -545,8 +561,9 @@ fn groups() -> Finding {
     Finding::warn(check, format!("no control groups may be made below {}", own.display()), remedy)
 }
 
-/// The wall around agents, tried from inside one: a finding for each way out.
-async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<Finding> {
+/// The wall around agents, tried from inside one: a finding for each way out. Whoever has asked for so many tries has a failure
+/// where somebody alone has a warning.
+async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir, tries: Option<u32>) -> Vec<Finding> {
     let check = "wall";
     let remedy = "keep to one person whom you trust, or see \"The wall\" in docs/operating.md";
     let own = std::process::id();
@@ -556,11 +573,12 @@ async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<
         // Nothing is there to be hidden yet; the machine can be tried all the same.
         false => (&scratch.dir, own.cast_signed()),
     };
-    let (mut findings, mut is_proved) = (Vec::new(), true);
+    let (mut findings, mut is_proved, mut all) = (Vec::new(), true, Vec::new());
     for whom in crate::wall::walls(config) {
-        match crate::wall::prove(config, data, server, *whom).await {
+        match crate::wall::prove(config, data, server, *whom, tries.unwrap_or(PROOF_TRIES)).await {
             Ok(proof) => {
                 is_proved &= proof.proved;
+                all.push(proof.attacks());
                 findings.extend(wall_findings(*whom, &proof, remedy));
             }
             Err(error) => {
@@ -568,13 +586,27 @@ async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<
             }
         }
     }
-    findings.push(match is_proved {
-        true => Finding::ok(check, "proved: agents cannot reach what is the server's"),
+    let (count, words) = attacks_words(&all);
+    let verdict = match is_proved {
+        true => Finding::ok(check, format!("proved: agents cannot reach what is the server's ({words})")),
         false => {
-            Finding::warn(check, "NOT proved: whoever may prompt can reach what is the server's", remedy)
+            let detail = format!("NOT proved: whoever may prompt can reach what is the server's ({words})");
+            Finding::warn(check, detail, remedy)
         }
-    });
+    };
+    findings.push(Finding { attack: Some(count), ..verdict });
+    let is_worse = |finding: &&mut Finding| tries.is_some() && finding.state == CheckState::Warn;
+    findings.iter_mut().filter(is_worse).for_each(|finding| finding.state = CheckState::Fail);
     findings
+}
+
+/// All attacks of these proofs together: the fewest tries that one had, and all that were won.
+fn attacks_words(all: &[Attacks]) -> (AttackCount, String) {
+    let kinds: usize = all.iter().map(|attacks| attacks.kinds).sum();
+    let tries = all.iter().map(|attacks| attacks.tries_min).min().unwrap_or_default();
+    let won = all.iter().map(|attacks| attacks.won).sum();
+    let words = format!("{kinds} attacks, each tried at least {tries} times, {won} won");
+    (AttackCount { tries, won }, words)
 }
 
 /// The findings about the wall of one layout.
@@ -585,8 +617,12 @@ fn wall_findings(whom: WallFor, proof: &WallProof, remedy: &'static str) -> Vec<
         WallFor::Team => "for a team: ",
     };
     let one = |tried: &ProbeResult| {
-        let detail = format!("{whose}an agent tries to {}: {}", tried.what, tried.seen);
-        if tried.held { Finding::ok(check, detail) } else { Finding::warn(check, detail, remedy) }
+        let count = tried.attack.map(|count| format!(" ({} tries, {} won)", count.tries, count.won));
+        let count = count.unwrap_or_default();
+        let detail = format!("{whose}an agent tries to {}: {}{count}", tried.what, tried.seen);
+        let found =
+            if tried.held { Finding::ok(check, detail) } else { Finding::warn(check, detail, remedy) };
+        Finding { attack: tried.attack, ..found }
     };
     let lack = |lack: &String| match proof.proved {
         // The other parts keep what it would.

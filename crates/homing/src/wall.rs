@@ -205,7 +205,8 @@ fn proving(config: &Config, data: &Path, server: i32, whom: WallFor) -> Result<P
     // It shall also say what gets through where nothing would be started for want of a wall.
     wall.layout = if wall.lists(whom == WallFor::Team) { WallLayout::List } else { WallLayout::Hide };
     let (wall, locks) = (Arc::new(wall), data.join("attempts"));
-    Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false, spare: None })
+    let for_team = whom == WallFor::Team;
+    Ok(ProofRequest { exe, locks, wall, server, tries: PROOF_TRIES, must: false, for_team, spare: None })
 }
 
 /// The wall of this server, which is tried before somebody else is let in, and those who are heard behind it.

@@ -33,7 +33,7 @@ pub use homing::{CommandOutput, Homing, Setup};
 pub use http::{Http, HttpAnswer};
 pub use leftovers::{Leftover, agent_below, leftovers, number_outside, parent_of, spare_of};
 pub use model::{ModelRequest, Protocol, RequestPurpose, StubModel};
-pub use poor_kernel::{lose_landlock, lose_namespaces_of_processes, lose_walls};
+pub use poor_kernel::{lose_landlock, lose_namespaces, lose_namespaces_of_processes, lose_walls};
 pub use port::Port;
 pub use provider::Provider;
 pub use sse::{EventStream, StreamEvent};

@@ -7,17 +7,24 @@ const PROCESSES: u32 = 0x2000_0000;
 const CALL: u32 = 0;
 const FIRST_ARGUMENT: u32 = 16;
 
+/// The calls by which namespaces and mounts are made.
+const SEPARATING: [libc::c_long; 6] = [
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_fsopen,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+];
+
 /// Takes namespaces, mounts and Landlock away, for good. Call it in a test's own thread, before that starts anything.
 pub fn lose_walls() {
-    let forbidden = [
-        libc::SYS_unshare,
-        libc::SYS_setns,
-        libc::SYS_mount,
-        libc::SYS_fsopen,
-        libc::SYS_open_tree,
-        libc::SYS_move_mount,
-    ];
-    lose(&[libc::SYS_landlock_create_ruleset], &forbidden, NAMESPACES);
+    lose(&[libc::SYS_landlock_create_ruleset], &SEPARATING, NAMESPACES);
+}
+
+/// Takes namespaces and mounts away, and leaves Landlock: as in a container, or for an ordinary user of Ubuntu.
+pub fn lose_namespaces() {
+    lose(&[], &SEPARATING, NAMESPACES);
 }
 
 /// Takes Landlock away, and nothing else.

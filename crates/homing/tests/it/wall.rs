@@ -223,6 +223,50 @@ fn where_the_kernel_has_namespaces_and_no_landlock_nobody_else_is_let_in() {
     assert!(!said.out.contains("the kernel lets agents have no namespaces"), "{}", said.out);
 }
 
+/// What listens in a hidden place could be reached by its name.
+#[test]
+fn where_only_landlock_hides_nobody_else_is_let_in() {
+    testkit::lose_namespaces();
+    let homing = setup().config("[wall]\nlayout = \"hide\"\n").start();
+    assert!(shell(&homing, "api:wall/alone", "true").contains("over"));
+    let open = "read or reach what was made while it runs: OPEN";
+    let said = homing.run(&["user", "add", "bob"]);
+    assert_ne!(said.code, Some(0), "{}", said.out);
+    for part in ["the kernel lets agents have no namespaces", "nobody else can be let in", open] {
+        assert!(said.err.contains(part), "no {part:?} in {}", said.err);
+    }
+    assert_eq!(said.err.matches("OPEN").count(), 1, "nothing else is open: {}", said.err);
+    let said = homing.run(&["doctor"]);
+    assert!(said.expect(0).contains("NOT proved") && said.out.contains(open), "{}", said.out);
+    let people = homing.run(&["user", "ls"]);
+    assert!(!people.expect(0).contains("bob"), "{}", people.out);
+}
+
+/// A team's agents can make no socket with which they could.
+#[test]
+fn where_only_landlock_lists_no_listener_is_reached_by_name() {
+    testkit::lose_namespaces();
+    for setup in [setup(), setup().ordinary()] {
+        let homing = setup.start();
+        homing.run(&["user", "add", "bob"]).expect(0);
+        let found = homing.run(&["doctor", "--json"]).json(0);
+        let told = |words: &str| {
+            let checks = found["checks"].as_array().unwrap().iter();
+            let mut told = checks.filter(|check| text(check, "detail").contains(words));
+            told.next().unwrap_or_else(|| panic!("no {words:?} in {found:#}")).clone()
+        };
+        told("agents make no Unix sockets");
+        let tried = told("for a team: an agent tries to read or reach what was made while it runs");
+        assert_eq!((&tried["tries"], &tried["won"]), (&json!(5), &json!(0)), "{tried}");
+        assert!(!text(&tried, "detail").contains("not there"), "there was a listener: {tried}");
+        let verdict = told("proved: agents cannot reach");
+        assert_eq!((&verdict["state"], &verdict["won"]), (&json!("ok"), &json!(0)), "{verdict}");
+        // Everything else goes on: git, and programs that talk to each other.
+        let said = shell(&homing, "api:wall/team", "git init -q . && git status --short | wc -l");
+        assert!(said.contains("0\nover"), "{said}");
+    }
+}
+
 #[test]
 fn a_hidden_directory_that_is_not_there_is_made_empty_and_hidden_when_it_is_filled() {
     let place = tempfile::tempdir().unwrap();

@@ -47,6 +47,7 @@ async fn prove() -> ExitCode {
         server: std::process::id().cast_signed(),
         tries: tries.parse().expect("a number"),
         must: is_said("--team"),
+        for_team: is_said("--team"),
         spare,
     };
     let proof = prove_wall(&proving).await;

@@ -67,10 +67,14 @@ pub(crate) enum Separation {
 }
 
 impl Separation {
-    /// The parts of a wall that are missing with it, in words.
-    pub(crate) fn lacks(self) -> Option<&'static str> {
+    /// The parts of a wall that are missing with it, in words; of one that lists, or hides.
+    pub(crate) fn lacks(self, lists: bool) -> Option<&'static str> {
         match self {
             Self::Processes => None,
+            Self::Nothing if lists => Some(
+                "the kernel lets agents have no namespaces (that takes root, or namespaces of users), or [wall] wants none: \
+                 agents make no Unix sockets, because whoever can reaches what listens in a hidden place",
+            ),
             Self::Files => Some(
                 "the kernel lets agents have no namespaces of processes: those outside can be named, and a filter \
                  refuses what could be done with that",
@@ -204,7 +208,7 @@ impl PreparedWall {
             return Ok(());
         }
         rustix::thread::set_no_new_privs(true).map_err(|why| refused(why.into()))?;
-        syscalls::bound(separation);
+        syscalls::bound(separation, self.around.has_list());
         let hides = separation == Separation::Nothing;
         let enforced = if hides {
             let names = |hidden: &HiddenFile| [Some(hidden.held.name.clone()), hidden.held.name_now().ok()];

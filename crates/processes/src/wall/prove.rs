@@ -58,6 +58,8 @@ pub struct ProofRequest {
     pub tries: u32,
     /// Nothing is started without a wall, as if several people used the server.
     pub must: bool,
+    /// The wall is to be good enough for several people. One who is alone may do without what a kernel lacks.
+    pub for_team: bool,
     /// Probes begin with a spare supervisor, as a server's agents do.
     pub spare: Option<SpareSupervisor>,
 }
@@ -118,7 +120,8 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             .unwrap_or_default();
         let ways = async {
             let FirstProbe { tried: mut ways, separation, listed: names } = one(proving, &whose).await?;
-            lacks.extend(separation.and_then(Separation::lacks).map(str::to_owned));
+            let lists = !names.is_empty();
+            lacks.extend(separation.and_then(|has| has.lacks(lists)).map(str::to_owned));
             if listed.is_empty() {
                 listed = names;
             }
@@ -243,10 +246,12 @@ async fn made_late(proving: &ProofRequest, whose: &str) -> Result<ProbeResult, P
     let stage = RenameStage::set(proving, whose).map_err(ProcessError::failed)?;
     let plan = stage.plan(proving, whose, stage.sessions[0])?;
     let mut tree = begin(&plan, &ProbeOrder::ReadAsTold).await?;
-    let (mut said, mut found) = (Vec::new(), Vec::new());
+    let (mut said, mut found) = (Vec::new(), Vec::<ProbeResult>::new());
+    // Landlock keeps nobody from a socket whose name they know. Where that is all there is, and no list, it is said among what is
+    // missing to one who is alone; nobody else is let in.
+    let has_names = tree.separation() != Some(Separation::Nothing) || plan.wall.has_list();
+    let listens = has_names || proving.for_team;
     for number in 0..proving.tries {
-        // Landlock keeps nobody from a socket whose name they know; then that is said among what is missing.
-        let listens = tree.separation() != Some(Separation::Nothing);
         let (secret, _listener) = stage.make_late(number, listens).map_err(ProcessError::failed)?;
         tree.input(format!("{}\n", secret.display()).as_bytes()).await?;
         while !said.contains(&b'\n') {

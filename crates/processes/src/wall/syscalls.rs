@@ -5,13 +5,16 @@
 //! the priority of one of its own threads by its number is refused, too. `sched_setscheduler`, `sched_setaffinity` and
 //! their like are refused only where processes outside have numbers at all: threads are set up with them by number
 //! everywhere, and in a namespace of processes such a number is one of the agent's own.
+//!
+//! Where Landlock alone makes a list, no Unix sockets are made that could be connected to a name: Landlock does not ask who may reach a
+//! listener of which somebody knows the name. Pairs that belong together go on, and so do sockets of the network.
 
 use super::enforce::Separation;
 
 /// Installs the filter, for this process and whatever it starts, for good. Needs `no_new_privs`. A kernel without it leaves
 /// the calls open; the proof tells.
-pub(super) fn bound(separation: Separation) {
-    let mut program = program(separation);
+pub(super) fn bound(separation: Separation, lists: bool) {
+    let mut program = program(separation, lists);
     let Ok(len) = u16::try_from(program.len()) else { return };
     let filter = libc::sock_fprog { len, filter: program.as_mut_ptr() };
     // SAFETY: reads a program of the length it is told, which is ours and stays until the call is over.
@@ -37,7 +40,14 @@ struct Machine {
     ioprio_set: u32,
     /// `sched_setparam`, `sched_setscheduler`, `sched_setaffinity`, `sched_setattr`.
     schedulers: [u32; 4],
+    socket: u32,
+    socketpair: u32,
+    /// The older way to both, with the arguments where no filter sees them.
+    socketcall: Option<u32>,
 }
+
+/// The calls by which the kernel is asked for others later, which no filter sees. It has this number on every machine.
+const IO_URING_SETUP: u32 = 425;
 
 #[cfg(target_arch = "x86_64")]
 const MACHINES: [Machine; 2] = [
@@ -47,6 +57,9 @@ const MACHINES: [Machine; 2] = [
         setpriority: 141,
         ioprio_set: 251,
         schedulers: [142, 144, 203, 314],
+        socket: 41,
+        socketpair: 53,
+        socketcall: None,
     },
     // Programs of 32 bits.
     Machine {
@@ -55,6 +68,9 @@ const MACHINES: [Machine; 2] = [
         setpriority: 97,
         ioprio_set: 289,
         schedulers: [154, 156, 241, 351],
+        socket: 359,
+        socketpair: 360,
+        socketcall: Some(102),
     },
 ];
 #[cfg(target_arch = "aarch64")]
@@ -65,6 +81,9 @@ const MACHINES: [Machine; 2] = [
         setpriority: 140,
         ioprio_set: 30,
         schedulers: [118, 119, 122, 274],
+        socket: 198,
+        socketpair: 199,
+        socketcall: None,
     },
     // Programs of 32 bits.
     Machine {
@@ -73,6 +92,9 @@ const MACHINES: [Machine; 2] = [
         setpriority: 97,
         ioprio_set: 314,
         schedulers: [154, 156, 241, 380],
+        socket: 281,
+        socketpair: 288,
+        socketcall: Some(102),
     },
 ];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -96,9 +118,15 @@ const IO_PRIORITY_OF_USER: u32 = 3;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+/// The answer to who may not have a socket of that kind.
+const NO_SOCKET: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
+/// As if it was not there: whoever can do without does.
+const MISSING: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+/// The part of a kind of socket that says which it is; the rest are its flags.
+const SOCKET_KIND: u32 = 0xf;
 
 /// For each machine: is it this one; then for each call, is it this one, and is somebody else meant.
-fn program(separation: Separation) -> Vec<libc::sock_filter> {
+fn program(separation: Separation, lists: bool) -> Vec<libc::sock_filter> {
     let mut all = Vec::new();
     for machine in MACHINES {
         let mut calls = vec![load(CALL), and(!SHORT_POINTERS)];
@@ -108,6 +136,13 @@ fn program(separation: Separation) -> Vec<libc::sock_filter> {
         if separation != Separation::Processes {
             for call in machine.schedulers {
                 calls.extend(if_call(call, anything_of_another()));
+            }
+        }
+        if lists && separation == Separation::Nothing {
+            calls.extend(if_call(machine.socket, unix_socket()));
+            calls.extend(if_call(machine.socketpair, pair_that_can_be_led_elsewhere()));
+            for call in machine.socketcall.into_iter().chain([IO_URING_SETUP]) {
+                calls.extend(if_call(call, vec![answer(MISSING)]));
             }
         }
         calls.push(answer(ALLOW));
@@ -157,6 +192,23 @@ fn anything_of_another() -> Vec<libc::sock_filter> {
     vec![load(low_half(0)), jump_if(0, 0, 1), answer(ALLOW), answer(REFUSE)]
 }
 
+/// `socket(family, …)`: refused for Unix sockets.
+fn unix_socket() -> Vec<libc::sock_filter> {
+    vec![load(low_half(0)), jump_if(libc::AF_UNIX.cast_unsigned(), 0, 1), answer(NO_SOCKET), answer(ALLOW)]
+}
+
+/// `socketpair(family, kind, …)`: refused unless both ends stay connected to each other for as long as they live.
+fn pair_that_can_be_led_elsewhere() -> Vec<libc::sock_filter> {
+    vec![
+        load(low_half(1)),
+        and(SOCKET_KIND),
+        jump_if(libc::SOCK_STREAM.cast_unsigned(), 2, 0),
+        jump_if(libc::SOCK_SEQPACKET.cast_unsigned(), 1, 0),
+        answer(NO_SOCKET),
+        answer(ALLOW),
+    ]
+}
+
 fn steps(program: &[libc::sock_filter]) -> u8 {
     u8::try_from(program.len()).expect("each part of the filter is short")
 }
@@ -188,11 +240,15 @@ mod tests {
 
     /// The answer of the filter to a call, as the kernel would find it.
     fn asked(separation: Separation, machine: u32, call: u32, arguments: [u64; 3]) -> u32 {
+        asked_of(program(separation, false), machine, call, arguments)
+    }
+
+    fn asked_of(program: Vec<libc::sock_filter>, machine: u32, call: u32, arguments: [u64; 3]) -> u32 {
         let mut seen = vec![call, machine, 0, 0];
         for argument in arguments {
             seen.extend([argument as u32, (argument >> 32) as u32]);
         }
-        let (program, mut loaded, mut at) = (program(separation), 0, 0);
+        let (mut loaded, mut at) = (0, 0);
         loop {
             let libc::sock_filter { code, jt, jf, k } = program[at];
             at += 1;
@@ -230,6 +286,36 @@ mod tests {
                 }
             }
             assert_eq!(asked(separation, 1, 302, [42, 7, SOME]), ALLOW, "of a machine that nobody knows");
+        }
+    }
+
+    #[test]
+    fn no_unix_socket_that_can_be_led_to_a_name_is_made_where_landlock_alone_makes_a_list() {
+        const FLAGS: u64 = 0o2_004_000;
+        let (unix, stream, datagram, raw, seqpacket) = (1, 1, 2, 3, 5);
+        for Machine { name, socket, socketpair, socketcall, .. } in MACHINES {
+            let all = [
+                (socket, [unix, stream | FLAGS, 0], NO_SOCKET),
+                (socket, [unix, datagram, 0], NO_SOCKET),
+                (socket, [2, stream, 0], ALLOW),
+                (socket, [10, datagram, 0], ALLOW),
+                (socket, [16, raw, 0], ALLOW),
+                (socketpair, [unix, stream | FLAGS, 0], ALLOW),
+                (socketpair, [unix, seqpacket, 0], ALLOW),
+                (socketpair, [unix, datagram | FLAGS, 0], NO_SOCKET),
+                (socketpair, [unix, raw, 0], NO_SOCKET),
+                (IO_URING_SETUP, [8, 8, 8], MISSING),
+                (0, [unix, stream, 0], ALLOW),
+            ];
+            let older = socketcall.map(|call| (call, [1, 8, 0], MISSING));
+            for (call, arguments, answer) in all.into_iter().chain(older) {
+                let said = |separation, lists| asked_of(program(separation, lists), name, call, arguments);
+                assert_eq!(said(Separation::Nothing, true), answer, "{name:x}: {call} {arguments:?}");
+                for separation in [Separation::Processes, Separation::Files] {
+                    assert_eq!(said(separation, true), ALLOW, "{name:x}: {call} {arguments:?}");
+                }
+                assert_eq!(said(Separation::Nothing, false), ALLOW, "{name:x}: {call} {arguments:?}");
+            }
         }
     }
 

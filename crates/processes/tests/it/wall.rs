@@ -160,6 +160,26 @@ fn no_way_leads_an_ordinary_user_out_of_a_list() {
     }
 }
 
+/// A listener in a hidden place is reached by whoever knows its name, unless agents can make no socket for that.
+#[test]
+fn landlock_alone_is_good_enough_for_a_team_if_it_lists() {
+    let home = Home::new();
+    let way = "read or reach what was made while it runs";
+    let words = |proof: &Output| String::from_utf8_lossy(&proof.stdout).into_owned();
+    let hidden = home.prove_often("landlock", None, FEW_TRIES, &["--team", "--hide"]);
+    let said = words(&hidden);
+    assert!(!hidden.status.success() && said.contains(&format!("{way}: OPEN")), "{said}");
+    assert_eq!(said.matches("OPEN").count(), 1, "nothing else is open: {said}");
+    let listed = home.prove_often("landlock", None, FEW_TRIES, &["--team"]);
+    assert_proved(&listed);
+    let said = words(&listed);
+    assert!(said.contains(&format!("{way}: cannot")) && said.contains("no Unix sockets"), "{said}");
+    // One who is alone does without, and hears of it.
+    let alone = home.prove("landlock", None);
+    assert_proved(&alone);
+    assert!(words(&alone).contains("can be reached by whoever knows its name"), "{}", words(&alone));
+}
+
 /// A team that wants no list.
 #[test]
 fn no_way_leads_out_for_a_team_that_sees_what_is_not_hidden() {

@@ -83,6 +83,13 @@ pub(crate) const COUNTS: &[Count] = &[
     },
     Count { what: "repositories that lie", variable: "HOMING_LIARS", quick: 16, test: 16, nightly: 272 },
     Count {
+        what: "of them behind a team's wall",
+        variable: "HOMING_LIARS_LISTED",
+        quick: 6,
+        test: 6,
+        nightly: 272,
+    },
+    Count {
         what: "tries of each attack on the wall, in each layout",
         variable: "HOMING_PROBES",
         quick: 5,

@@ -5,6 +5,8 @@
 //! answers meanwhile. The stories of single lies, each as it was seen, are in `ground`.
 
 use std::fs::{self, File};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::fs::inotify;
 use serde_json::{Value, json};
 use testkit::{Homing, Http, eventually_within};
 
@@ -95,38 +98,25 @@ struct Stage {
 
 #[test]
 fn repositories_that_lie_gain_nothing() {
-    let stage = Stage::new();
-    let all = PLACES.len() * LIES.len();
-    let wanted = usize::try_from(count("HOMING_LIARS", 16)).unwrap().min(all);
-    let before = memory_kb(stage.homing.pid());
-    let pulse = Pulse::of(stage.homing.http());
-    for number in 0..wanted {
-        // Spread over both lists: it shares no divisor with their number. A file of theirs that is a giant, which takes minutes
-        // to be kept, comes late.
-        let at = (number * 101 + 2) % all;
-        let (place, lie) = (PLACES[at % PLACES.len()], LIES[at / PLACES.len()]);
-        let begun = Instant::now();
-        let heard = stage.try_one(number, place, lie);
-        let told = format!("{place} as {lie:?}");
-        assert!(!heard.contains(&stage.token), "{told} told the token: {heard}");
-        assert!(!heard.contains(SECRET), "{told} told a colleague's words: {heard}");
-        assert!(!stage.canary.exists(), "{told} had something executed");
-        assert!(!holds(&stage.homing.data().join("worktrees"), SECRET), "{told} copied a colleague's words");
-        println!("{told}: {} ms", begun.elapsed().as_millis());
-    }
-    let slowest = pulse.stop();
-    let grown = memory_kb(stage.homing.pid()).saturating_sub(before);
-    counted(format_args!(
-        "beside {wanted} repositories that lie the server has grown by {grown} kB, /healthz p99 {:.1} ms of {}",
-        slowest.0.as_secs_f64() * 1_000.0,
-        slowest.1
-    ));
-    assert!(grown < GROWTH_KB_MAX, "{grown} kB more");
+    let stage = Stage::of(crate::homing());
+    stage.gain_nothing("behind a wall that hides", count("HOMING_LIARS", 16), 2);
+}
+
+/// Where a wall lists, nothing of a colleague's is even opened.
+#[test]
+fn repositories_that_lie_gain_nothing_in_a_team() {
+    let stage = Stage::of(crate::homing());
+    stage.homing.run(&["user", "add", "bob"]).expect(0);
+    let opened = Opened::below(&stage.colleague);
+    stage.gain_nothing("behind a team's wall, which lists", count("HOMING_LIARS_LISTED", 6), 47);
+    assert_eq!(opened.names(), Vec::<String>::new(), "something of a colleague's was opened");
+    // It would have been seen.
+    fs::read_to_string(stage.colleague.join(".git/config")).unwrap();
+    assert_eq!(opened.names(), ["config"]);
 }
 
 impl Stage {
-    fn new() -> Self {
-        let homing = crate::homing();
+    fn of(homing: Homing) -> Self {
         let colleague = homing.root().join("colleague");
         repository(&colleague);
         fs::write(colleague.join("private.txt"), SECRET).unwrap();
@@ -139,6 +129,37 @@ impl Stage {
         let token = fs::read_to_string(homing.data().join("token")).unwrap().trim().to_owned();
         let canary = homing.root().join("executed");
         Self { homing, colleague, canary, token }
+    }
+
+    /// Tells so many lies, one after another, beginning with one of all.
+    fn gain_nothing(&self, behind: &str, wanted: u64, first: usize) {
+        let all = PLACES.len() * LIES.len();
+        let wanted = usize::try_from(wanted).unwrap().min(all);
+        let before = memory_kb(self.homing.pid());
+        let pulse = Pulse::of(self.homing.http());
+        for number in 0..wanted {
+            // Spread over both lists: it shares no divisor with their number. A file of theirs that is a giant, which takes minutes
+            // to be kept, comes late.
+            let at = (number * 101 + first) % all;
+            let (place, lie) = (PLACES[at % PLACES.len()], LIES[at / PLACES.len()]);
+            let begun = Instant::now();
+            let heard = self.try_one(number, place, lie);
+            let told = format!("{place} as {lie:?}");
+            assert!(!heard.contains(&self.token), "{told} told the token: {heard}");
+            assert!(!heard.contains(SECRET), "{told} told a colleague's words: {heard}");
+            assert!(!self.canary.exists(), "{told} had something executed");
+            let worktrees = self.homing.data().join("worktrees");
+            assert!(!holds(&worktrees, SECRET), "{told} copied a colleague's words");
+            println!("{told}: {} ms", begun.elapsed().as_millis());
+        }
+        let slowest = pulse.stop();
+        let grown = memory_kb(self.homing.pid()).saturating_sub(before);
+        counted(format_args!(
+            "beside {wanted} repositories that lie {behind} the server has grown by {grown} kB, /healthz p99 {:.1} ms of {}",
+            slowest.0.as_secs_f64() * 1_000.0,
+            slowest.1
+        ));
+        assert!(grown < GROWTH_KB_MAX, "{grown} kB more");
     }
 
     /// Tells one lie, asks for everything, and answers all that was heard.
@@ -251,6 +272,40 @@ impl Stage {
                 _ => None,
             })
         })
+    }
+}
+
+/// Whatever is opened below a directory from now on, in the order in which that happens.
+struct Opened {
+    events: OwnedFd,
+}
+
+impl Opened {
+    fn below(root: &Path) -> Self {
+        let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
+        let events = inotify::init(flags).unwrap();
+        let mut left = vec![root.to_path_buf()];
+        while let Some(directory) = left.pop() {
+            inotify::add_watch(&events, &directory, inotify::WatchFlags::OPEN).unwrap();
+            let entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+            left.extend(entries.filter(|path| path.is_dir() && !path.is_symlink()));
+        }
+        let opened = Self { events };
+        // We have looked ourselves.
+        opened.names();
+        opened
+    }
+
+    /// The names since this was asked last; none of a directory itself.
+    fn names(&self) -> Vec<String> {
+        let mut room = [MaybeUninit::uninit(); 16 * 1_024];
+        let mut reader = inotify::Reader::new(&self.events, &mut room);
+        let mut names = Vec::new();
+        while let Ok(event) = reader.next() {
+            let name = event.file_name().map_or_else(|| ".".into(), |name| name.to_string_lossy());
+            names.push(name.into_owned());
+        }
+        names
     }
 }
 

@@ -3,7 +3,6 @@
 //! A line `counted: kill points of undo: 23` is added up with all others of its kind, and named by its operation; any other one is
 //! said as it is.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -52,11 +51,9 @@ impl ToldFigures {
     /// All of them, in a line.
     pub(super) fn words(&self) -> String {
         let each: Vec<_> = self.points.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        let mut words = format!("{} kill points ({})", self.kill_points(), each.join(", "));
-        for other in &self.others {
-            let _ = write!(words, "; {other}");
-        }
-        words
+        let points = format!("{} kill points ({})", self.kill_points(), each.join(", "));
+        let points = (!each.is_empty()).then_some(points);
+        points.into_iter().chain(self.others.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -78,5 +75,6 @@ mod tests {
         let told = ToldFigures::of(report);
         assert_eq!(told.kill_points(), 30);
         assert_eq!(told.words(), "30 kill points (enter, at moments 7, undo 23); p99 < 5 ms");
+        assert_eq!(ToldFigures::of("counted: p99 1 ms\ncounted: 2 kB\n").words(), "2 kB; p99 1 ms");
     }
 }

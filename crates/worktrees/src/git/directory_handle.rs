@@ -141,6 +141,11 @@ impl DirectoryHandle {
         }
     }
 
+    /// Removes a directory that nothing is in.
+    pub(super) fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
     /// The mode of a file or directory at that name, which is not a link.
     pub(super) fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -39,6 +39,9 @@ pub(super) struct FileModes {
     usual_executable: Option<u32>,
     /// Files with another one.
     special: BTreeMap<NotedPath, u32>,
+    /// True if every other file had the usual one when this was noted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_sure: bool,
 }
 
 /// The modes as the last snapshot of a turn has found them.
@@ -88,7 +91,7 @@ impl FileModes {
         let [usual, usual_executable] = counts.map(|counts| {
             counts.into_iter().max_by_key(|(mode, count)| (*count, *mode)).map(|(mode, _)| mode)
         });
-        let mut all = Self { usual, usual_executable, special: BTreeMap::new() };
+        let mut all = Self { usual, usual_executable, ..Self::default() };
         let special = seen.into_iter().filter(|(_, mode)| all.usual_of(is_executable(*mode)) != Some(*mode));
         all.special = special.take(SPECIAL_MAX).map(|(path, mode)| (NotedPath(path), mode)).collect();
         Ok((all, recent))
@@ -124,6 +127,16 @@ impl FileModes {
     /// The mode of a file that has one of its own.
     pub(super) fn special(&self, path: &[u8]) -> Option<u32> {
         self.special.get(&NotedPath(path.to_vec())).copied()
+    }
+
+    /// True if every file that has none of its own has the usual one.
+    pub(super) fn is_sure(&self) -> bool {
+        self.is_sure
+    }
+
+    /// The mode that a file had which has this one now, and which git takes for as executable as it was.
+    pub(super) fn known(&self, path: &[u8], now: u32) -> Option<u32> {
+        self.special(path).or_else(|| self.usual_of(is_executable(now)).filter(|_| self.is_sure))
     }
 
     /// The files that have one of their own.
@@ -209,6 +222,7 @@ impl ModeSurvey {
     fn write(mut self, shadow: &ShadowRepository, is_sure: bool) -> Result<FileModes, GitError> {
         let is_sure = is_sure && self.recent.len() <= SPECIAL_MAX && !self.modes.is_full();
         self.index = IndexStamp::of(&shadow.raw.join("index")).filter(|_| is_sure);
+        self.modes.is_sure = self.index.is_some();
         self.recent.truncate(if is_sure { SPECIAL_MAX } else { 0 });
         let text = serde_json::to_vec(&self).unwrap_or_default();
         let path = shadow.dir.join(SURVEY);

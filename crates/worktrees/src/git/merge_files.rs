@@ -14,12 +14,12 @@ use kernel::MergeHow;
 use serde::{Deserialize, Serialize};
 
 use super::diff::{PathChange, TreeEntry};
-use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::{GitError, MergeError, UndoError};
 use super::leftovers::{is_branch_lock_since, remove_lock_of};
 use super::merge::{MergePlan, MergeSides, Merged};
 use super::names::{SnapshotName, WorktreeName, is_object_id};
-use super::repository::{Repository, bytes_path, open_plain, read_own};
+use super::note::NotedPath;
+use super::repository::{Repository, open_plain, read_own};
 use super::shadow::{ShadowRepository, copy_whole_index, remove_tree, write_whole};
 use super::snapshot::{path_of, split_at_byte};
 use super::undo::{PathChanges, Reversal};
@@ -45,6 +45,13 @@ pub(super) struct MergeJournal {
     now: String,
     target: String,
     began_ms: u64,
+}
+
+/// The direction in which the files of a merge are written.
+enum MergeWay {
+    Forth,
+    /// What they were before: all of them, or these.
+    Back(Option<BTreeSet<NotedPath>>),
 }
 
 impl MergeJournal {
@@ -124,17 +131,13 @@ impl Git {
             changed.iter().any(|(_, other)| other == path || is_above(path, other) || is_above(other, path))
         };
         let hidden = self.hidden_paths(home, shadow).await?;
-        let inside = DirectoryHandle::open(&home.top).map_err(GitError::disk(&home.top))?;
-        let stands = |path: &[u8]| {
-            let path = bytes_path(path);
-            inside.parent(&path).is_ok_and(|(parent, name)| {
-                parent.stands(name).unwrap_or(EntryKind::Nothing) != EntryKind::Nothing
-            })
-        };
-        let is_new = |path: &[u8]| steps.get(path).is_some_and(|step| !step.before.is_there());
+        let is_new = |step: &PathChange| !step.before.is_there() && !step.after.is_submodule();
+        let coming = steps.iter().filter(|(_, step)| is_new(step)).map(|(path, step)| (path, &step.after));
+        let is_seen = |path: &[u8]| steps.get(path).is_some_and(|step| step.before.is_there());
+        let unseen = self.hidden_in_the_way(home, shadow, coming, is_seen).await?;
         let files: Vec<PathBuf> = steps
             .keys()
-            .filter(|path| is_in_the_way(path) || is_new(path) && stands(path))
+            .filter(|path| is_in_the_way(path) || unseen.contains(path))
             .chain(changes.keys().filter(|path| hidden.contains(*path)))
             .map(|path| path_of(path))
             .collect();
@@ -254,7 +257,7 @@ impl Git {
         let mut kept = None;
         // Once the branch is where it should be, the files were written, and are whoever's they are by now.
         if !self.is_moved(shadow, begun).await? {
-            let written = self.write_merged(sides, begun, safety, true).await;
+            let written = self.write_merged(sides, begun, safety, MergeWay::Forth).await;
             kept = Some(written.map_err(|why| MergeError::of_undo(&home.top, why))?);
             self.move_branch(home, shadow, begun).await?;
             self.step()?;
@@ -284,8 +287,15 @@ impl Git {
         if self.is_moved(&sides.shadow, begun).await? {
             return Ok(());
         }
-        match self.write_merged(sides, begun, safety, false).await {
-            // Somebody has changed one of its files just now, or since it was cut short: theirs stays.
+        let mut back = self.write_merged(sides, begun, safety, MergeWay::Back(None)).await;
+        if let Err(UndoError::Touched { touched_since }) = &back {
+            // Somebody has changed one of its files just now, or since it was cut short: theirs stays, and all others go back.
+            let theirs: BTreeSet<&PathBuf> = touched_since.iter().collect();
+            let steps = self.steps(&sides.shadow, &begun.now, &begun.target).await?;
+            let others = steps.into_keys().filter(|path| !theirs.contains(&path_of(path))).map(NotedPath);
+            back = self.write_merged(sides, begun, safety, MergeWay::Back(Some(others.collect()))).await;
+        }
+        match back {
             Ok(_) | Err(UndoError::Touched { .. }) => {
                 unlock_index(&sides.home)?;
                 MergeJournal::end(&sides.shadow)
@@ -309,14 +319,14 @@ impl Git {
         sides: &MergeSides,
         begun: &MergeJournal,
         safety: &SnapshotName,
-        is_forth: bool,
+        way: MergeWay,
     ) -> Result<String, UndoError> {
         let MergeSides { home, shadow, .. } = sides;
-        let (after, before) = match is_forth {
-            true => (begun.now.clone(), begun.target.clone()),
-            false => (begun.target.clone(), begun.now.clone()),
+        let (after, before, only) = match way {
+            MergeWay::Forth => (begun.now.clone(), begun.target.clone(), None),
+            MergeWay::Back(only) => (begun.target.clone(), begun.now.clone(), only),
         };
-        let (modes_before, modes_after, only) = (None, None, None);
+        let (modes_before, modes_after) = (None, None);
         let wanted = Reversal { before, after, modes_before, modes_after, only };
         // Nobody may have put a link in its place.
         let is_there = || home.top.canonicalize().is_ok_and(|there| there == home.top);

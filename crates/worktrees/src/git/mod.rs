@@ -22,6 +22,7 @@ mod error;
 mod file_modes;
 mod files;
 mod global_ignore;
+mod in_the_way;
 mod include;
 mod leftovers;
 mod lfs;

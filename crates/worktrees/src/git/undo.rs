@@ -124,6 +124,12 @@ impl UndoJournal {
         let begun: Self = serde_json::from_slice(&text).ok()?;
         (begun.before == of.before && begun.after == of.after).then_some(begun)
     }
+
+    /// True if files were being moved between these two trees, one way or the other.
+    fn is_any(shadow: &ShadowRepository, of: &Reversal) -> bool {
+        let back = Reversal { before: of.after.clone(), after: of.before.clone(), ..of.clone() };
+        Self::read(shadow, of).or_else(|| Self::read(shadow, &back)).is_some()
+    }
 }
 
 pub(super) type PathChanges = BTreeMap<Vec<u8>, PathChange>;
@@ -135,6 +141,8 @@ struct FreeWay {
     /// True if the mode of a file changes whose content does not.
     has_mode_changes: bool,
     begun: Option<UndoJournal>,
+    /// True if somebody was killed on this way, or on the way back.
+    was_cut_short: bool,
 }
 
 /// Files that were put back.
@@ -200,12 +208,13 @@ impl Git {
         let wanted = Reversal::of(before, after, &note);
         let (turn, since) = self.sides_of(&shadow, &wanted, &now.tree).await?;
         let touched_since = self.touched_in(&repository, &shadow, &wanted, &turn, &since).await?;
-        let unsure = unsure(&turn, &since, note[1].edits.as_deref());
+        let mut unsure = unsure(&turn, &since, note[1].edits.as_deref());
         let mut files: Vec<_> = turn
             .iter()
             .map(|(path, step)| (path_of(path), UndoKind::of(now_at(path, step, &since), &step.before)))
             .collect();
         let modes = mode_changes(&repository.top, &wanted, &turn)?;
+        unsure.extend(unsure_modes(&modes, note[1].edits.as_deref()));
         files.extend(modes.into_keys().map(|NotedPath(path)| (path_of(&path), UndoKind::Mode)));
         files.sort_by(|one, other| one.0.cmp(&other.0));
         let moves = self.repository_moves(&shadow, &told, &note).await?;
@@ -282,6 +291,10 @@ impl Git {
         let move_files = move_files.private(is_private);
         move_files.work_tree(&repository.top).index(&shadow.raw.join("index")).out().await?;
         self.step()?;
+        if way.was_cut_short {
+            let (root, files) = (repository.top.clone(), way.turn.keys().map(|path| path_of(path)).collect());
+            blocking(move || remove_emptied_directories(&root, files)).await?;
+        }
         let (root, modes) = (repository.top.clone(), journal.modes.clone());
         blocking(move || set_modes(&root, &modes)).await?;
         self.step()?;
@@ -305,22 +318,23 @@ impl Git {
         if !touched_since.is_empty() {
             return Err(UndoError::Touched { touched_since });
         }
+        let by_mode = mode_changes(&repository.top, wanted, &turn)?;
         if let Some(edits) = edits {
-            let unsure = unsure(&turn, &since, edits.as_deref());
+            let mut unsure = unsure(&turn, &since, edits.as_deref());
+            unsure.extend(unsure_modes(&by_mode, edits.as_deref()));
             if !unsure.is_empty() {
                 let has_report = edits.is_some_and(|edits| !edits.is_empty());
                 return Err(UndoError::Unsure { unsure, has_report });
             }
         }
-        let begun = UndoJournal::read(shadow, wanted);
-        let by_mode = mode_changes(&repository.top, wanted, &turn)?;
+        let (begun, was_cut_short) = (UndoJournal::read(shadow, wanted), UndoJournal::is_any(shadow, wanted));
         let has_mode_changes = !by_mode.is_empty();
         let mut modes = match &begun {
             Some(begun) => begun.modes.clone(),
             None => wanted_modes(&repository.top, wanted, &turn)?,
         };
         modes.extend(by_mode);
-        Ok(FreeWay { turn, modes, has_mode_changes, begun })
+        Ok(FreeWay { turn, modes, has_mode_changes, begun, was_cut_short })
     }
 
     pub(super) fn end_journal(&self, shadow: &ShadowRepository) -> Result<(), GitError> {
@@ -350,7 +364,8 @@ impl Git {
         Ok((turn, since))
     }
 
-    /// The files that are neither as the turn left them nor as they were before it in the tree of now.
+    /// The files that are neither as the turn left them nor as they were before it in the tree of now, and those in whose place something
+    /// stands that no tree has.
     async fn touched_in(
         &self,
         repository: &Repository,
@@ -361,7 +376,17 @@ impl Git {
     ) -> Result<Vec<PathBuf>, GitError> {
         let was_cut_short = UndoJournal::read(shadow, wanted).is_some();
         let mut touched_since = Vec::new();
-        for path in touched(turn, since) {
+        let coming = turn.iter().filter(|(path, step)| {
+            step.before.is_there() && !step.before.is_submodule() && !now_at(path, step, since).is_there()
+        });
+        let is_seen = |path: &[u8]| {
+            let step = since.get(path).or_else(|| turn.get(path));
+            step.is_some_and(|step| step.after.is_there())
+        };
+        let coming = coming.map(|(path, step)| (path, &step.before));
+        let hidden = self.hidden_in_the_way(repository, shadow, coming, is_seen).await?;
+        let all: BTreeSet<Vec<u8>> = touched(turn, since).into_iter().chain(hidden).collect();
+        for path in all {
             if !was_cut_short || !self.is_cut_short(repository, shadow, &path, turn).await? {
                 touched_since.push(path_of(&path));
             }
@@ -431,7 +456,6 @@ impl Reversal {
     }
 }
 
-/// The modes that the files of a turn get with their content.
 /// Makes the directories in which these files are to be, as anybody else would: what is closed are the files. Where something
 /// else stands in the way, git clears it.
 fn make_directories(root: &Path, files: &BTreeMap<NotedPath, u32>) -> Result<(), GitError> {
@@ -442,6 +466,21 @@ fn make_directories(root: &Path, files: &BTreeMap<NotedPath, u32>) -> Result<(),
     Ok(())
 }
 
+/// Takes away the directories of these files that nothing is in. Git takes a directory away after the last of its files, and makes one
+/// before the first: if it is killed in between, the next run sees neither, because git knows no empty directories.
+fn remove_emptied_directories(root: &Path, files: Vec<PathBuf>) -> Result<(), GitError> {
+    let inside = DirectoryHandle::open(root).map_err(GitError::disk(root))?;
+    let above = files.iter().flat_map(|file| file.ancestors().skip(1));
+    let directories: BTreeSet<&Path> = above.filter(|path| !path.as_os_str().is_empty()).collect();
+    // What is in another one comes after it.
+    for path in directories.into_iter().rev() {
+        // One that is not there, is no directory or has something in it is as it should be.
+        let _ = inside.parent(path).and_then(|(parent, name)| parent.remove_directory(name));
+    }
+    Ok(())
+}
+
+/// The modes that the files of a turn get with their content.
 fn wanted_modes(
     root: &Path,
     wanted: &Reversal,
@@ -458,8 +497,8 @@ fn wanted_modes(
     Ok(found.collect())
 }
 
-/// The files whose mode alone the turn has changed, as far as they had one of their own; those that have another one by now are
-/// somebody else's doing.
+/// The files whose mode alone the turn has changed, as far as they had one of their own or got one; those that have another one by now
+/// are somebody else's doing.
 fn mode_changes(
     root: &Path,
     wanted: &Reversal,
@@ -468,10 +507,12 @@ fn mode_changes(
     let (Some(before), Some(after), None) = (&wanted.modes_before, &wanted.modes_after, &wanted.only) else {
         return Ok(BTreeMap::new());
     };
-    let others: Vec<Vec<u8>> =
-        before.specials().map(|(path, _)| path.to_vec()).filter(|path| !turn.contains_key(path)).collect();
+    // One that had the mode of nearly all is known only if all were looked at before the turn.
+    let usual = after.specials().filter(|_| before.is_sure());
+    let others: BTreeSet<Vec<u8>> = before.specials().chain(usual).map(|(path, _)| path.to_vec()).collect();
+    let others = others.into_iter().filter(|path| !turn.contains_key(path)).collect();
     let changed = look_at(root, others)?.modes.into_iter().filter_map(|(path, now)| {
-        let was = before.special(&path)?;
+        let was = before.known(&path, now)?;
         (now != was && after.is_known_as(&path, now)).then_some((NotedPath(path), was))
     });
     Ok(changed.collect())
@@ -484,6 +525,12 @@ fn unsure(turn: &PathChanges, since: &PathChanges, edits: Option<&[NotedPath]>) 
         !edits.contains(path) && UndoKind::of(now_at(path, step, since), &step.before) != UndoKind::AsBefore
     };
     turn.iter().filter(|(path, step)| is_unsure(path, step)).map(|(path, _)| path_of(path)).collect()
+}
+
+/// The same of files whose mode alone has changed.
+fn unsure_modes(modes: &BTreeMap<NotedPath, u32>, edits: Option<&[NotedPath]>) -> Vec<PathBuf> {
+    let is_unsure = |path: &&NotedPath| !edits.unwrap_or_default().contains(path);
+    modes.keys().filter(is_unsure).map(|path| path_of(&path.0)).collect()
 }
 
 /// The entry of a file now.

@@ -5,6 +5,7 @@ mod cycles;
 mod deleted;
 mod diffs;
 mod entering;
+mod half_moved;
 mod hostile;
 mod killed;
 mod leftovers;

@@ -406,3 +406,101 @@ async fn what_a_turn_did_to_the_repository_is_named_with_how_to_take_it_back() {
     let moves = yard.git.moves(&yard.repository, &before, &after).await.unwrap();
     assert_eq!(moves.iter().map(|one| one.command.as_str()).collect::<Vec<_>>(), ["git switch main"]);
 }
+
+/// A turn that takes a file away, and has git ignore its place; then somebody puts something of theirs there.
+#[tokio::test]
+async fn what_git_does_not_see_stands_in_the_way_of_an_undo_and_stays() {
+    type Put = fn(&Path);
+    let puts: [(&str, Put); 6] = [
+        ("a.txt", |root| fs::write(root.join("a.txt"), "mine").unwrap()),
+        ("a.txt", |root| symlink("elsewhere", root.join("a.txt")).unwrap()),
+        ("a.txt", |root| pipe(&root.join("a.txt"))),
+        ("a.txt", |root| {
+            fs::create_dir_all(root.join("a.txt/deep")).unwrap();
+            fs::write(root.join("a.txt/deep/mine"), "mine").unwrap();
+        }),
+        ("sub/b.txt", |root| fs::write(root.join("sub"), "mine").unwrap()),
+        ("sub/b.txt", |root| pipe(&root.join("sub"))),
+    ];
+    for (path, put) in puts {
+        let yard = Yard::new();
+        let before = taken(&yard, 1, SnapshotMoment::Before).await;
+        fs::remove_file(yard.repository.join("a.txt")).unwrap();
+        fs::remove_dir_all(yard.repository.join("sub")).unwrap();
+        yard.write(".gitignore", "*.ignored\n/build/\n/a.txt\n/sub\n");
+        let after = taken(&yard, 1, SnapshotMoment::After).await;
+        put(&yard.repository);
+        let files = everything_but_pipes(&yard.repository);
+        let look = yard.git.preview_undo(&yard.repository, &before, &after).await.unwrap();
+        assert_eq!(look.touched_since, [PathBuf::from(path)]);
+        match undo(&yard, &before, &after).await {
+            Err(UndoError::Touched { touched_since }) => assert_eq!(touched_since, [PathBuf::from(path)]),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(everything_but_pipes(&yard.repository), files, "{path}");
+    }
+}
+
+fn pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Names and, of files, their bytes. Nobody reads a pipe.
+fn everything_but_pipes(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let out = std::process::Command::new("find")
+        .arg(root)
+        .args(["-path", "*/.git", "-prune", "-o", "-print"])
+        .output();
+    let mut names: Vec<PathBuf> =
+        String::from_utf8(out.unwrap().stdout).unwrap().lines().map(PathBuf::from).collect();
+    names.sort();
+    let read = |path: PathBuf| {
+        let is_file = fs::symlink_metadata(&path).unwrap().is_file();
+        let bytes = if is_file { fs::read(&path).unwrap() } else { Vec::new() };
+        (path, bytes)
+    };
+    names.into_iter().map(read).collect()
+}
+
+/// Taken out of git's hands and ignored, it stays where it is: it is already as it was.
+#[tokio::test]
+async fn a_file_that_a_turn_only_has_ignored_is_undone_as_long_as_nobody_changes_it() {
+    let yard = Yard::new();
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
+    yard.write("a.txt.ignored", "beside");
+    yard.plain(&["rm", "-q", "--cached", "a.txt"]);
+    yard.write(".gitignore", "*.ignored\n/build/\n/a.txt\n");
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
+    undo(&yard, &before, &after).await.unwrap();
+    assert_eq!(fs::read(yard.repository.join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
+    assert_eq!(fs::read(yard.repository.join(".gitignore")).unwrap(), b"*.ignored\n/build/\n");
+}
+
+/// A mode alone, of a file that had the one that nearly all have.
+#[tokio::test]
+async fn a_mode_that_a_turn_has_changed_is_as_before_and_nobody_elses_is() {
+    let yard = Yard::new();
+    set_mode(&yard, "a.txt", 0o644);
+    set_mode(&yard, "sub/b.txt", 0o644);
+    set_mode(&yard, ".gitignore", 0o644);
+    let before = noted(&yard, SnapshotMoment::Before, None).await;
+    set_mode(&yard, "a.txt", 0o600);
+    set_mode(&yard, "sub/b.txt", 0o666);
+    let after = noted(&yard, SnapshotMoment::After, Some(&["a.txt"])).await;
+    set_mode(&yard, ".gitignore", 0o640);
+    let look = yard.git.preview_undo(&yard.repository, &before, &after).await.unwrap();
+    let modes = ["a.txt", "sub/b.txt"].map(|path| (PathBuf::from(path), UndoKind::Mode));
+    assert_eq!(look.files, modes);
+    // The agent has not said that it did the second.
+    assert_eq!(look.unsure, [PathBuf::from("sub/b.txt")]);
+    match undo_some(&yard, &before, &after, &UndoFiles::Certain).await {
+        Err(UndoError::Unsure { unsure, .. }) => assert_eq!(unsure, [PathBuf::from("sub/b.txt")]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!([mode(&yard, "a.txt"), mode(&yard, "sub/b.txt")], [0o600, 0o666]);
+    undo(&yard, &before, &after).await.unwrap();
+    let all = ["a.txt", "sub/b.txt", ".gitignore"];
+    assert_eq!(all.map(|path| mode(&yard, path)), [0o644, 0o644, 0o640]);
+    redo(&yard).await.unwrap();
+    assert_eq!(all.map(|path| mode(&yard, path)), [0o600, 0o666, 0o640]);
+}

@@ -1,0 +1,149 @@
+//! Things that stand where a file is to be written, and that no tree of ours has: git does not see them, or is told to ignore them.
+//!
+//! Git takes what is ignored for something that it may write over, and stops in the midst at what it does not know (a pipe, say). Neither
+//! is for us: whatever stands there is somebody's, and is in no snapshot.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::FileType;
+
+use super::Git;
+use super::diff::TreeEntry;
+use super::directory_handle::{DirectoryHandle, EntryKind};
+use super::error::GitError;
+use super::repository::Repository;
+use super::shadow::ShadowRepository;
+use super::snapshot::path_of;
+
+/// Entries of a directory where a file is to be, and of those in it, that are looked at. With more it is in the way.
+const ENTRIES_MAX: usize = 100_000;
+/// A file is compared with what is to be there up to this size.
+const COMPARED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+const LINK: &str = "120000";
+
+/// What stands at the place of a file that is to come.
+enum Standing {
+    /// Nothing, or what the trees have: git moves it.
+    Nothing,
+    /// A file or a link that no tree has.
+    Hidden,
+    /// Something in which such a thing is, or which is none of these.
+    InTheWay,
+}
+
+impl Git {
+    /// Those of these files that cannot come because something stands there that no tree has. What is already as it is to be is not in the
+    /// way. `is_seen` says if a path is in the tree of now.
+    pub(super) async fn hidden_in_the_way<'a>(
+        &self,
+        repository: &Repository,
+        shadow: &ShadowRepository,
+        coming: impl Iterator<Item = (&'a Vec<u8>, &'a TreeEntry)>,
+        is_seen: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        let inside = DirectoryHandle::open(&repository.top).map_err(GitError::disk(&repository.top))?;
+        let mut found = Vec::new();
+        for (path, wanted) in coming {
+            let is_free = match standing(&inside, path, &is_seen) {
+                Standing::Nothing => true,
+                Standing::Hidden => self.is_as_wanted(shadow, &inside, path, wanted).await?,
+                Standing::InTheWay => false,
+            };
+            if !is_free {
+                found.push(path.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn is_as_wanted(
+        &self,
+        shadow: &ShadowRepository,
+        inside: &DirectoryHandle,
+        path: &[u8],
+        wanted: &TreeEntry,
+    ) -> Result<bool, GitError> {
+        let Some(there) = content(inside, &path_of(path), wanted.mode == LINK) else { return Ok(false) };
+        let blob = self.raw(shadow, "cat-file").words(["blob", &wanted.id]).out().await?;
+        Ok(blob == there)
+    }
+}
+
+fn standing(inside: &DirectoryHandle, path: &[u8], is_seen: &impl Fn(&[u8]) -> bool) -> Standing {
+    let mut above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+    if above.any(is_seen) {
+        return Standing::Nothing;
+    }
+    let whole = path_of(path);
+    let (parent, name) = match inside.parent(&whole) {
+        Ok(found) => found,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Standing::Nothing,
+        // Something else than a directory is on the way.
+        Err(_) => return Standing::InTheWay,
+    };
+    match parent.stands(name) {
+        Ok(EntryKind::Nothing) => Standing::Nothing,
+        Ok(EntryKind::File | EntryKind::Link) if is_seen(path) => Standing::Nothing,
+        Ok(EntryKind::File | EntryKind::Link) => Standing::Hidden,
+        Ok(EntryKind::Directory) if holds_only_seen(&parent, name, path, is_seen) => Standing::Nothing,
+        Ok(EntryKind::Directory | EntryKind::Other) | Err(_) => Standing::InTheWay,
+    }
+}
+
+/// True if there is nothing in a directory but what the trees have, and further directories like it.
+fn holds_only_seen(
+    parent: &DirectoryHandle,
+    name: &OsStr,
+    path: &[u8],
+    is_seen: &impl Fn(&[u8]) -> bool,
+) -> bool {
+    let Ok(first) = parent.below(name) else { return false };
+    let (mut left, mut entries) = (vec![(first, path.to_vec())], 0);
+    while let Some((directory, path)) = left.pop() {
+        let Ok(names) = directory.names() else { return false };
+        for entry in names {
+            let Ok(entry) = entry else { return false };
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
+            }
+            entries += 1;
+            let below = [&path, b"/".as_slice(), name].concat();
+            let name = OsStr::from_bytes(name);
+            let is_directory = match directory.stat(name) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
+                Err(_) => return false,
+            };
+            match directory.below(name) {
+                Ok(further) if is_directory => left.push((further, below)),
+                _ if !is_directory && is_seen(&below) => {}
+                _ => return false,
+            }
+            if entries > ENTRIES_MAX {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// The bytes of a file, or where a link leads; none if it is the other one of the two, or too large to be compared.
+fn content(inside: &DirectoryHandle, path: &Path, is_link: bool) -> Option<Vec<u8>> {
+    let (parent, name) = inside.parent(path).ok()?;
+    match parent.stands(name).ok()? {
+        EntryKind::Link if is_link => parent.read_link(name).ok(),
+        EntryKind::File if !is_link => {
+            let mut file = parent.read(name).ok()?;
+            if file.metadata().ok()?.len() > COMPARED_BYTES_MAX {
+                return None;
+            }
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut file, &mut bytes).ok()?;
+            Some(bytes)
+        }
+        _ => None,
+    }
+}

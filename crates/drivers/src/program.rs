@@ -87,6 +87,9 @@ pub struct TurnLimits {
     pub memory_bytes_max: Option<u64>,
     /// Processes of the whole tree, if bounded. The default is far above any build, and far below a fork bomb.
     pub processes_max: Option<u32>,
+    /// Bytes that the whole tree may write, to files and to each other, if bounded. Agents are not: what they write is measured where it
+    /// is. Scripts in worktrees are (`agents.NAME.worktree.scripts_written_max`).
+    pub written_bytes_max: Option<u64>,
     /// Open files of each of its processes, if bounded by other than what we have. We need more than any program should: what holds
     /// many of them slows the whole machine.
     pub files_max: Option<u64>,
@@ -101,6 +104,7 @@ impl Default for TurnLimits {
             output_bytes_max: 64 * 1024 * 1024,
             memory_bytes_max: None,
             processes_max: Some(2_000),
+            written_bytes_max: None,
             files_max: Some(65_536),
         }
     }
@@ -277,6 +281,7 @@ impl<T: AgentProtocol> AgentProgram<T> {
             output_bytes_max,
             memory_bytes_max,
             processes_max,
+            written_bytes_max,
             files_max: _,
         } = self.config.limits;
         let name = self.config.name.clone();
@@ -288,6 +293,7 @@ impl<T: AgentProtocol> AgentProgram<T> {
             output_bytes_max,
             memory_bytes_max,
             processes_max,
+            written_bytes_max,
         }
     }
 
@@ -336,10 +342,11 @@ impl<T: AgentProtocol> AgentProgram<T> {
         let plan =
             TreePlan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
         let ProgramConfig { silence_ms_max, group, .. } = self.config;
-        let TurnLimits { memory_bytes_max, processes_max, files_max, .. } = self.config.limits;
+        let TurnLimits { memory_bytes_max, processes_max, written_bytes_max, files_max, .. } =
+            self.config.limits;
         let spare = self.config.spare.clone();
         let plan = TreePlan { env, silence_ms_max, group, files_max, wall, spare, ..plan };
-        Ok(TreePlan { memory_bytes_max, processes_max, ..plan })
+        Ok(TreePlan { memory_bytes_max, processes_max, written_bytes_max, ..plan })
     }
 }
 

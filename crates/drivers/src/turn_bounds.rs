@@ -24,12 +24,18 @@ pub(crate) struct TurnBounds {
     pub(crate) memory_bytes_max: Option<u64>,
     /// Processes of the whole tree.
     pub(crate) processes_max: Option<u32>,
+    /// Bytes that the whole tree may write.
+    pub(crate) written_bytes_max: Option<u64>,
 }
 
 impl TurnBounds {
     /// It took too much; a person may let it have more.
     pub(crate) fn exceeded(&self, what: impl std::fmt::Display, key: &str) -> AgentEvent {
-        let trouble = format!("{what}; if that is as it should be, raise agents.{}.limits.{key}", self.name);
+        self.exceeded_in("limits", what, key)
+    }
+
+    fn exceeded_in(&self, table: &str, what: impl std::fmt::Display, key: &str) -> AgentEvent {
+        let trouble = format!("{what}; if that is as it should be, raise agents.{}.{table}.{key}", self.name);
         AgentEvent::Failed(Trouble::transient(trouble))
     }
 
@@ -58,6 +64,12 @@ impl TurnBounds {
             ResourceLimit::Processes => {
                 let most = self.processes_max.unwrap_or_default();
                 self.exceeded(format!("the agent had more than {most} processes"), "processes_max")
+            }
+            // No agent has this one.
+            ResourceLimit::Written => {
+                let most = amount(self.written_bytes_max.unwrap_or_default());
+                let what = format!("the script and what it started wrote more than {most}");
+                self.exceeded_in("worktree", what, "scripts_written_max")
             }
         }
     }

@@ -6,8 +6,9 @@
 use crate::merged_tree::merged_text;
 use crate::progress::{ProgressTeller, WorkPhase, WorkProgress};
 use crate::runner_ports::RunnerPorts;
+use crate::script_room::{self, ScriptRoom};
 use crate::story::Story;
-use crate::{MergedTree, OwnedSession, RemovedTree, Scripts, TreeMove, TreesError, background};
+use crate::{MergedTree, OwnedSession, RemovedTree, Scripts, TreeMove, TreeSeen, TreesError, background};
 use agent::{Agent, AgentEvent, Background, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
     Attempt, Away, Chore, Errand, ErrandKind, Fence, GroundPath, MergeHow, MessageId, NewWorktree, Origin,
@@ -243,6 +244,7 @@ impl ErrandRunner {
     async fn enter(&self, wanted: &NewWorktree, say: &mpsc::Sender<ErrandOutput>) -> Result<Return, String> {
         let (whom, trees) = (&self.whom, &self.ports.trees);
         let home = whom.scope.directory.clone();
+        let before = script_room::bytes_noted(&**trees, whom.of.session, &wanted.name).await;
         let (from, new) = (home.clone(), wanted.clone());
         let entered = match whom.fork_of {
             Some(origin) => trees.fork(whom.of.clone(), from, new, origin.session, origin.turn).await,
@@ -255,8 +257,14 @@ impl ErrandRunner {
         }
         if let Some(Scripts { setup: Some(setup), wait, .. }) = self.ports.scripts.get(&whom.scope.agent) {
             let mut output = Output::of(WorkPhase::Setup, say);
-            let ran = run_script(&**setup, whom, &entered.directory, *wait, &mut output).await;
+            let room = ScriptRoom::of(&**trees, &whom.of, &entered.name, before);
+            let script = WorktreeScript { script: &**setup, wait: *wait, room: room.as_ref() };
+            let mut ran = script.run(whom, &entered.directory, &mut output).await;
             output.end().await;
+            if let (Ok(()), Some(room)) = (&ran, &room) {
+                // What it has written since the last look.
+                ran = room.look().await.map_or(Ok(()), Err);
+            }
             ran.map_err(|why| format!("the worktree was not entered, because its setup failed: {why}"))?;
         }
         let branch = Some(agent::bounded(&entered.branch, BRANCH_BYTES_MAX));
@@ -293,7 +301,8 @@ impl ErrandRunner {
     /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed.
     async fn tear_down(
         &self,
-        directory: &GroundPath,
+        name: &str,
+        seen: &TreeSeen,
         say: &mpsc::Sender<ErrandOutput>,
     ) -> Result<(), String> {
         let whom = &self.whom;
@@ -302,7 +311,9 @@ impl ErrandRunner {
             return Ok(());
         };
         let mut output = Output::of(WorkPhase::Teardown, say);
-        let ran = run_script(&**teardown, whom, directory, *wait, &mut output).await;
+        let room = ScriptRoom::of(&*self.ports.trees, &whom.of, name, seen.bytes);
+        let script = WorktreeScript { script: &**teardown, wait: *wait, room: room.as_ref() };
+        let ran = script.run(whom, &seen.directory, &mut output).await;
         output.end().await;
         ran.map_err(|why| format!("its teardown failed: {why}; `homing log` has what it printed"))
     }
@@ -358,7 +369,7 @@ impl ErrandRunner {
             Some(seen) => {
                 if teardown && !seen.is_missing {
                     self.end_leftovers("before the teardown script", say).await;
-                    self.tear_down(&seen.directory, say).await?;
+                    self.tear_down(name, &seen, say).await?;
                 }
             }
             None => {
@@ -501,40 +512,74 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Runs a script as a program is run as an agent: behind the wall, below a supervisor. When this answers, nothing of it
-/// is left.
-async fn run_script(
-    script: &dyn Agent,
-    whom: &ErrandSession,
-    directory: &GroundPath,
+/// A script that is run as a program is run as an agent: behind the wall, below a supervisor.
+struct WorktreeScript<'a> {
+    script: &'a dyn Agent,
+    /// The longest that it may take.
     wait: Duration,
-    output: &mut Output<'_>,
-) -> Result<(), String> {
-    let fence = Fence { term: whom.term, epoch: kernel::Epoch(0), turn: Turn(0), attempt: Attempt(0) };
-    let mut launch = Launch::new(whom.of.session, fence, MessageId::from_bits(0), directory.clone());
-    launch.whose.clone_from(&whom.of.whose);
-    launch.walled = whom.of.walled;
-    let tree = launch.tree.clone();
-    let started = script.start(launch).await.map_err(|trouble| trouble.detail);
-    let ran = match started {
-        Ok(mut running) => {
-            let until = Instant::now() + wait;
-            let ran = tokio::time::timeout_at(until, script_over(&mut *running, output)).await;
-            let late = || format!("it took longer than {} seconds", wait.as_secs());
-            match ran {
-                Ok(ran) => ran.map_err(|trouble| trouble.detail),
-                Err(_) => {
-                    running.stop(SCRIPT_GRACE_MS).await;
-                    Err(late())
-                }
+    /// The room that it has, if that is bounded.
+    room: Option<&'a ScriptRoom<'a>>,
+}
+
+/// The end of a script.
+enum ScriptEnd {
+    Itself(Result<(), Trouble>),
+    Late,
+    /// It takes more room than it has.
+    Beyond(String),
+}
+
+impl WorktreeScript<'_> {
+    /// When this answers, nothing of it is left.
+    async fn run(
+        &self,
+        whom: &ErrandSession,
+        directory: &GroundPath,
+        output: &mut Output<'_>,
+    ) -> Result<(), String> {
+        let fence = Fence { term: whom.term, epoch: kernel::Epoch(0), turn: Turn(0), attempt: Attempt(0) };
+        let mut launch = Launch::new(whom.of.session, fence, MessageId::from_bits(0), directory.clone());
+        launch.whose.clone_from(&whom.of.whose);
+        launch.walled = whom.of.walled;
+        let tree = launch.tree.clone();
+        let started = self.script.start(launch).await.map_err(|trouble| trouble.detail);
+        let ran = match started {
+            Ok(mut running) => self.until_over(&mut *running, output).await,
+            Err(why) => Err(why),
+        };
+        if ran.is_err() {
+            crate::turn::end_leftovers(self.script, &tree).await;
+        }
+        ran
+    }
+
+    async fn until_over(&self, running: &mut dyn Running, output: &mut Output<'_>) -> Result<(), String> {
+        let until = Instant::now() + self.wait;
+        let beyond = async {
+            match self.room {
+                Some(room) => room.exceeded().await,
+                None => std::future::pending().await,
+            }
+        };
+        let end = tokio::select! {
+            biased;
+            ran = script_over(running, output) => ScriptEnd::Itself(ran),
+            why = beyond => ScriptEnd::Beyond(why),
+            () = tokio::time::sleep_until(until) => ScriptEnd::Late,
+        };
+        match end {
+            ScriptEnd::Itself(ran) => ran.map_err(|trouble| trouble.detail),
+            ScriptEnd::Late => {
+                running.stop(SCRIPT_GRACE_MS).await;
+                Err(format!("it took longer than {} seconds", self.wait.as_secs()))
+            }
+            ScriptEnd::Beyond(why) => {
+                // Whoever writes too much gets no time to write more.
+                running.stop(0).await;
+                Err(why)
             }
         }
-        Err(why) => Err(why),
-    };
-    if ran.is_err() {
-        crate::turn::end_leftovers(script, &tree).await;
     }
-    ran
 }
 
 /// Listens until it is over.

@@ -46,6 +46,7 @@ mod ready;
 mod refused_reads;
 mod roster;
 mod runner_ports;
+mod script_room;
 mod sealer;
 mod shared_looks;
 mod slash_command;

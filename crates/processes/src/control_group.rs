@@ -172,8 +172,11 @@ mod tests {
         (above, ControlGroup::at(path).unwrap())
     }
 
-    const LIMITS: ResourceLimits =
-        ResourceLimits { memory_bytes_max: Some(4_000_000), processes_max: Some(100) };
+    const LIMITS: ResourceLimits = ResourceLimits {
+        memory_bytes_max: Some(4_000_000),
+        processes_max: Some(100),
+        written_bytes_max: None,
+    };
 
     #[test]
     fn a_limit_that_the_kernel_keeps_is_not_ours() {

@@ -234,6 +234,11 @@ impl ProcessReaper {
         family.len() - usize::from(self.first.is_some_and(|first| family.contains(&first)))
     }
 
+    /// The processes that wait for whoever has lost its parent.
+    pub(crate) fn reapers(&self) -> impl Iterator<Item = i32> {
+        self.root.into_iter().chain(self.first.map(|first| first.pid))
+    }
+
     /// Ends the first process of the namespace, and with it everything inside, which is counted before.
     fn end_with(&mut self, first: Process, deadline: Instant) {
         let family = self.family();
@@ -382,7 +387,7 @@ fn processes() -> BTreeMap<i32, ProcStat> {
 }
 
 /// The children of a process, whichever of its threads has made them.
-fn children_of(pid: i32) -> Vec<i32> {
+pub(crate) fn children_of(pid: i32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| read_at_once(&thread.path().join("children")).ok());
     lists

@@ -68,6 +68,8 @@ pub struct TreePlan {
     pub memory_bytes_max: Option<u64>,
     /// The most processes of the whole tree, if bounded. The supervisor counts them once a second.
     pub processes_max: Option<u32>,
+    /// The most bytes that the whole tree may write, to files and to each other, if bounded. The supervisor looks ten times a second.
+    pub written_bytes_max: Option<u64>,
     /// The wall around the agent.
     pub wall: SessionWall,
     /// The spare that becomes its supervisor, if one waits.
@@ -96,6 +98,7 @@ impl TreePlan {
             closes_input: false,
             memory_bytes_max: None,
             processes_max: None,
+            written_bytes_max: None,
             wall: SessionWall::default(),
             spare: None,
         }
@@ -115,6 +118,7 @@ impl TreePlan {
             limits: ResourceLimits {
                 memory_bytes_max: self.memory_bytes_max,
                 processes_max: self.processes_max,
+                written_bytes_max: self.written_bytes_max,
             },
             wall: self.wall.clone(),
         }

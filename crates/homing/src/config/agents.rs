@@ -250,6 +250,8 @@ pub(crate) struct WorktreeTable {
     pub(crate) teardown: String,
     /// The longest that each may take.
     pub(crate) scripts_wait: Span,
+    /// The bytes that each may write, with everything it starts, wherever to; `"0"` is no bound.
+    pub(crate) scripts_written_max: Size,
 }
 
 /// Processes that are kept between turns.

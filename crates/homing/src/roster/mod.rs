@@ -215,9 +215,10 @@ fn make(
 /// Scripts in the agent's worktrees: a shell where the agent itself would be, which is told nothing.
 fn scripts(table: &AgentTable, config: &ProgramConfig) -> engine::Scripts {
     let wait = Duration::from_millis(table.worktree.scripts_wait.0);
+    let written_bytes_max = Some(table.worktree.scripts_written_max.0).filter(|bytes| *bytes > 0);
     let script = |lines: &String| -> Option<Arc<dyn Agent>> {
         let args = vec!["-c".to_owned(), format!("exec 2>&1\n{lines}")];
-        let limits = TurnLimits { turn_max: wait, silence_max: None, ..config.limits };
+        let limits = TurnLimits { turn_max: wait, silence_max: None, written_bytes_max, ..config.limits };
         let (program, kept_max) = ("sh".into(), 0);
         let config = ProgramConfig { program, args, kept_max, limits, ..config.clone() };
         let runs = !lines.trim().is_empty();
@@ -247,6 +248,7 @@ fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<Program
             output_bytes_max: limits.output_max.0,
             memory_bytes_max: Some(limits.memory_max.0).filter(|bytes| *bytes > 0),
             processes_max: Some(limits.processes_max).filter(|count| *count > 0),
+            written_bytes_max: None,
             files_max: Some(u64::from(limits.files_max)).filter(|count| *count > 0),
         },
         ..usual

@@ -446,6 +446,68 @@ fn a_worktree_that_takes_more_than_is_left_is_not_made_and_leaves_nothing() {
     yard.homing.run(&["scope", "enter", "blue"]).expect(0);
 }
 
+/// Asks to enter a worktree whose setup is refused, and answers why, once nothing of it is left.
+#[track_caller]
+fn setup_refused(yard: &Yard, name: &str) -> String {
+    let home = yard.place_text();
+    let entered = yard.homing.run(&["scope", "enter", name]);
+    assert_ne!(entered.code, Some(0), "{}", entered.out);
+    assert_eq!(text(&yard.now(), "directory"), home, "it was not entered");
+    let told = yard
+        .facts()
+        .into_iter()
+        .rev()
+        .find(|fact| fact["type"] == "notice" && text(fact, "text").contains("because its setup failed"));
+    yard.homing.until_nothing_is_left();
+    text(&told.expect("it is told"), "text")
+}
+
+#[test]
+fn a_setup_that_writes_too_much_is_ended_and_names_the_bound() {
+    // By a process that the script has left alone.
+    let config = "[agents.scripted.worktree]\nscripts_written_max = \"32MiB\"\n\
+        setup = \"(setsid head -c 1G /dev/zero > big.ignored &); echo began; sleep 1000\"\n";
+    let yard = Yard::of(Setup::new(crate::EXE).config(config));
+    let why = setup_refused(&yard, "blue");
+    assert!(why.contains("wrote more than 33.6 MB"), "{why}");
+    assert!(why.contains("raise agents.scripted.worktree.scripts_written_max"), "{why}");
+}
+
+#[test]
+fn a_setup_that_fills_the_room_of_its_person_is_ended_and_names_the_bound() {
+    let slowly = "for each in 1 2 3 4; do head -c 16M /dev/urandom > $each.ignored; done; sleep 1000";
+    let at_once = "head -c 64M /dev/urandom > all.ignored";
+    for script in [slowly, at_once] {
+        let config = format!(
+            "[limits]\nworktree_bytes_per_person_max = \"32MiB\"\n[agents.scripted.worktree]\nsetup = \"{script}\"\n"
+        );
+        let yard = Yard::of(Setup::new(crate::EXE).config(&config));
+        let why = setup_refused(&yard, "blue");
+        assert!(why.contains("limits.worktree_bytes_per_person_max"), "{why}");
+        // It counts: no further one is made until this one goes.
+        let full = yard.homing.run(&["scope", "enter", "green"]);
+        assert!(
+            full.code != Some(0) && full.err.contains("limits.worktree_bytes_per_person_max"),
+            "{}",
+            full.err
+        );
+        yard.homing.run(&["worktree", "rm", "blue"]).expect(0);
+    }
+}
+
+#[test]
+fn a_worktree_is_entered_and_left_as_ever_by_scripts_within_their_bounds() {
+    let config = "[limits]\nworktree_bytes_per_person_max = \"32MiB\"\n[agents.scripted.worktree]\n\
+        scripts_written_max = \"32MiB\"\nsetup = \"head -c 8M /dev/urandom > some.ignored\"\n\
+        teardown = \"head -c 8M /dev/urandom > more.ignored\"\n";
+    let yard = Yard::of(Setup::new(crate::EXE).config(config));
+    for _ in 0..2 {
+        yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+        yard.homing.run(&["scope", "exit"]).expect(0);
+    }
+    yard.homing.run(&["worktree", "rm", "blue"]).expect(0);
+}
+
 fn names_below(place: &Path) -> Vec<PathBuf> {
     fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

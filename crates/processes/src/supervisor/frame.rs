@@ -96,6 +96,8 @@ pub(crate) struct Start {
 pub(crate) struct ResourceLimits {
     pub(crate) memory_bytes_max: Option<u64>,
     pub(crate) processes_max: Option<u32>,
+    #[serde(default)]
+    pub(crate) written_bytes_max: Option<u64>,
 }
 
 /// A limit that a tree went beyond, which was its end.
@@ -105,6 +107,8 @@ pub enum ResourceLimit {
     Memory,
     /// It had more processes than it may.
     Processes,
+    /// Its processes wrote more than they may.
+    Written,
 }
 
 /// The agent runs.

@@ -15,6 +15,7 @@ mod prepared;
 mod relay;
 mod spawn;
 mod watch;
+mod written;
 
 use std::io;
 use std::os::fd::OwnedFd;

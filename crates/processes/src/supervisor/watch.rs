@@ -2,12 +2,13 @@
 //!
 //! The record is for whoever ends the tree after the supervisor's own sudden death: a process that has shed
 //! its mark and lost its parents can be found by nothing else. Memory is measured only where the kernel does not keep the
-//! limit. A look costs as much as the tree is large, well below a millisecond for an agent.
+//! limit. What is written is counted in `written`. A look costs as much as the tree is large, well below a millisecond for an agent.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::frame::{ResourceLimit, ResourceLimits};
+use super::written::WrittenCount;
 use crate::lock::{LockHolder, TreeLock};
 use crate::reaper::{Process, ProcessReaper};
 
@@ -15,19 +16,23 @@ use crate::reaper::{Process, ProcessReaper};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The time between two looks where memory is ours to measure: it can grow fast.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
+/// The time between two looks where writing is bounded. A fast disk takes some hundred megabytes meanwhile.
+const WRITTEN_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) struct LimitWatch {
     /// The limits that are ours to keep.
     limits: ResourceLimits,
     holder: LockHolder,
     seen: BTreeSet<Process>,
+    written: WrittenCount,
     next: Instant,
 }
 
 impl LimitWatch {
     /// The first look is due at once: what a start brings up is written down early.
     pub(super) fn new(limits: ResourceLimits, holder: LockHolder) -> Self {
-        Self { limits, holder, seen: BTreeSet::new(), next: Instant::now() }
+        let (seen, written) = (BTreeSet::new(), WrittenCount::default());
+        Self { limits, holder, seen, written, next: Instant::now() }
     }
 
     /// The time until the next look.
@@ -40,10 +45,14 @@ impl LimitWatch {
         if !self.wait().is_zero() {
             return None;
         }
-        let every = if self.limits.memory_bytes_max.is_some() { MEASURE_EVERY } else { LOOK_EVERY };
+        let every = match self.limits {
+            ResourceLimits { written_bytes_max: Some(_), .. } => WRITTEN_EVERY,
+            ResourceLimits { memory_bytes_max: Some(_), .. } => MEASURE_EVERY,
+            _ => LOOK_EVERY,
+        };
         self.next = Instant::now() + every;
         let family = reaper.family();
-        let limit = self.exceeded(&family, reaper.own(&family));
+        let limit = self.exceeded(&family, reaper.own(&family), reaper.reapers());
         if family != self.seen {
             self.holder.seen = family.iter().map(|process| (process.pid, process.started)).collect();
             // A list that cannot be written is one of several ways to find them.
@@ -53,10 +62,18 @@ impl LimitWatch {
         limit
     }
 
-    fn exceeded(&self, family: &BTreeSet<Process>, processes: usize) -> Option<ResourceLimit> {
-        let ResourceLimits { memory_bytes_max, processes_max } = self.limits;
+    fn exceeded(
+        &mut self,
+        family: &BTreeSet<Process>,
+        processes: usize,
+        reapers: impl Iterator<Item = i32>,
+    ) -> Option<ResourceLimit> {
+        let ResourceLimits { memory_bytes_max, processes_max, written_bytes_max } = self.limits;
         if processes_max.is_some_and(|processes_max| processes > processes_max as usize) {
             return Some(ResourceLimit::Processes);
+        }
+        if written_bytes_max.is_some_and(|bytes_max| self.written.look(family, reapers) > bytes_max) {
+            return Some(ResourceLimit::Written);
         }
         let bytes_max = memory_bytes_max?;
         // Pages that several of them share count for each here, so this is only a hint; the exact sum costs more.
@@ -78,9 +95,14 @@ fn proportional_bytes(pid: i32) -> u64 {
 
 /// A figure that stands in kilobytes behind its name.
 fn bytes_in(file: &str, name: &str) -> Option<u64> {
+    Some(figure_in(file, name)? * 1024)
+}
+
+/// The figure behind its name in a file of the kernel's; none if it cannot be read.
+pub(super) fn figure_in(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let figure = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(figure.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    figure.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -100,8 +122,8 @@ mod tests {
         let me = BTreeSet::from([Process::now(std::process::id().cast_signed()).unwrap()]);
         let holder = LockHolder { pid: 1, started: 1, group: None, seen: Vec::new() };
         let exceeded = |memory_bytes_max, processes_max| {
-            LimitWatch::new(ResourceLimits { memory_bytes_max, processes_max }, holder.clone())
-                .exceeded(&me, 1)
+            let limits = ResourceLimits { memory_bytes_max, processes_max, written_bytes_max: None };
+            LimitWatch::new(limits, holder.clone()).exceeded(&me, 1, std::iter::empty())
         };
         assert_eq!(exceeded(None, None), None);
         assert_eq!(exceeded(Some(u64::MAX), Some(1)), None);

@@ -131,6 +131,30 @@ async fn a_tree_that_was_ended_for_a_limit_says_which() {
     assert!(exit.gone && exit.killed >= 6, "{exit:?}");
 }
 
+#[tokio::test]
+async fn a_tree_that_writes_too_much_is_ended_whoever_in_it_writes() {
+    let bench = Bench::new();
+    // Itself, a child of its own, one that has lost its parent, and one after the other.
+    let zeros = "head -c 6000000 /dev/zero";
+    let scripts = [
+        format!("{zeros} > one; {zeros} > two; {zeros} > three; sleep 1000"),
+        format!("(setsid sh -c '{zeros} > one; {zeros} > two; {zeros} > three; sleep 1000' &); sleep 1000"),
+    ];
+    for script in scripts {
+        let limited =
+            TreePlan { written_bytes_max: Some(16_000_000), ..plan(&bench, &["sh", "-c", &script]) };
+        let (_, exit) = end_of(&mut ProcessTree::start(&limited).await.unwrap()).await;
+        assert_eq!(exit.limit, Some(ResourceLimit::Written), "{script}");
+        assert!(exit.gone && exit.killed >= 1, "{exit:?}");
+        let within = TreePlan {
+            written_bytes_max: Some(64_000_000),
+            ..plan(&bench, &["sh", "-c", &script.replace("sleep 1000", "true")])
+        };
+        let (_, exit) = end_of(&mut ProcessTree::start(&within).await.unwrap()).await;
+        assert_eq!((exit.limit, exit.code), (None, Some(0)), "{script}");
+    }
+}
+
 /// The cost of each running agent besides itself, also after much has passed. The program's own pages are the daemon's, too;
 /// the bench has the whole figure.
 #[tokio::test]

@@ -294,6 +294,8 @@ impl Line {
                 MEMORY_BYTES_MAX >> 20
             ),
             ResourceLimit::Processes => "looking at this directory takes too many processes".to_owned(),
+            // It counts that itself.
+            ResourceLimit::Written => "looking at this directory writes too much".to_owned(),
         };
         Some(TreesError::Refused(words))
     }

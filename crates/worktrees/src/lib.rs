@@ -18,5 +18,7 @@ mod worker;
 
 pub use repositories::WorktreeRecords;
 pub use session_ground::LocalGround;
-pub use snapshot_backup::{back_up_snapshots, crowded_snapshots, put_back_snapshots, snapshots_left_behind};
+pub use snapshot_backup::{
+    CrowdedSnapshots, back_up_snapshots, crowded_snapshots, put_back_snapshots, snapshots_left_behind,
+};
 pub use worker::{GroundWorkers, WorkerSetup, ground_worker};

@@ -341,6 +341,10 @@ impl GitTrees {
         self.git.crowded_stores()
     }
 
+    pub(crate) fn bounded_sessions(&self) -> Vec<SessionId> {
+        self.git.bounded_sessions()
+    }
+
     /// Makes the snapshots of the repository around a directory independent of it.
     pub(crate) async fn copy(&self, session: SessionId, directory: GroundPath) -> Result<(), TreesError> {
         let held = self.directories.hold(&directory)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::TreesError;
+use kernel::SessionId;
 
 use crate::git::LeftInRepository;
 use crate::session_trees::{GitTrees, own_places};
@@ -43,12 +44,23 @@ pub fn snapshots_left_behind(data: &Path) -> Result<Vec<LeftInRepository>, Trees
 }
 
 /// The repositories whose snapshots take more than they may: the oldest have gone, or no more are copied.
-pub fn crowded_snapshots(data: &Path) -> Result<Vec<PathBuf>, TreesError> {
-    let mut crowded = Vec::new();
+pub fn crowded_snapshots(data: &Path) -> Result<CrowdedSnapshots, TreesError> {
+    let mut crowded = CrowdedSnapshots::default();
     for place in places(data) {
-        crowded.extend(GitTrees::open_waiting(data, &place, WAIT_MAX)?.crowded());
+        let trees = GitTrees::open_waiting(data, &place, WAIT_MAX)?;
+        crowded.repositories.extend(trees.crowded());
+        crowded.sessions.extend(trees.bounded_sessions());
     }
     Ok(crowded)
+}
+
+/// Those of which snapshots went because there were too many.
+#[derive(Debug, Default)]
+pub struct CrowdedSnapshots {
+    /// Repositories that have, or had, more than may be kept of one.
+    pub repositories: Vec<PathBuf>,
+    /// Sessions whose owner had more than may be kept of a person.
+    pub sessions: Vec<SessionId>,
 }
 
 /// Those that have snapshots.

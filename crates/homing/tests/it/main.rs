@@ -2,7 +2,7 @@
 //!
 //! `agents` is which agents there are, `versions` how old they may be, `agent_words` what they cannot take, `talking` what people do, `meant` which session they mean, `told` what they are told, `terminal` what they see while they do, `recording` a newcomer's first hour as it looks, `guide` whether docs/guide.md is true (both in a `shell`), `stopping` how turns and sessions end, `background` what turns leave running, `serving` how
 //! servers come and go, `running` how they do without a terminal, `network` how they are reached from elsewhere, `names` what one can type for a session, `completing` what a shell offers for it, `people` a team's story, `caring` what keeps a machine
-//! well, `scope` and `scope_kill` where sessions act (in the `yard` of a real repository), `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `swapped` where links may not lead us, `ground` and `liars` what a repository may not bring about, `audited` whether the record of it
+//! well, `bounded` what one person may take of it, `scope` and `scope_kill` where sessions act (in the `yard` of a real repository), `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `swapped` where links may not lead us, `ground` and `liars` what a repository may not bring about, `audited` whether the record of it
 //! all can be trusted, `kill` and `orphans` what is left when something dies, `wall` what agents cannot reach, `tries` how often that is tried, `listed` what a team's agents see, `looks` what their programs get that are asked for their version, `worktrees` what becomes of theirs,
 //! `imported` how conversations move between servers, `before` what a database of an earlier version answers. Nothing here
 //! knows a type of ours; the kit in `testkit` starts, asks and cleans up.
@@ -14,6 +14,7 @@ mod attacks;
 mod audited;
 mod background;
 mod before;
+mod bounded;
 mod caring;
 mod completing;
 mod cut_points;

@@ -199,15 +199,19 @@ impl Git {
 
     /// The repositories of which snapshots went because they took too much, or of which no more are copied.
     pub fn crowded_stores(&self) -> Vec<PathBuf> {
-        let of_repository = |session: PathBuf| {
-            let gone: Option<GoneSnapshots> = serde_json::from_slice(&read_own(&session).ok()?).ok();
-            gone.filter(|gone| gone.reason == GoneReason::Repository)
-        };
         let is_crowded = |store: &SnapshotStore| {
-            let notes = fs::read_dir(store.dir.join(GONE)).into_iter().flatten().flatten();
-            store.is_beyond() || notes.filter_map(|note| of_repository(note.path())).next().is_some()
+            store.is_beyond()
+                || store.all_gone().iter().any(|(_, gone)| gone.reason == GoneReason::Repository)
         };
         self.stores().into_iter().filter(is_crowded).map(|store| store.common).collect()
+    }
+
+    /// The sessions of which snapshots went because those of their owner took too much.
+    pub fn bounded_sessions(&self) -> Vec<SessionId> {
+        let gone = self.stores().into_iter().flat_map(|store| store.all_gone());
+        let of_person =
+            gone.filter(|(_, gone)| gone.reason == GoneReason::Person).map(|(session, _)| session);
+        of_person.collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
@@ -240,6 +244,16 @@ impl SnapshotStore {
             self.write_gone(session, &GoneSnapshots { turn, reason, is_told: false })?;
         }
         Ok(())
+    }
+
+    /// Every session of which snapshots went before their time.
+    fn all_gone(&self) -> Vec<(SessionId, GoneSnapshots)> {
+        let notes = fs::read_dir(self.dir.join(GONE)).into_iter().flatten().flatten();
+        let gone = |note: fs::DirEntry| {
+            let session = note.file_name().to_str()?.parse().ok()?;
+            Some((session, self.gone(session)?))
+        };
+        notes.filter_map(gone).collect()
     }
 
     fn gone(&self, session: SessionId) -> Option<GoneSnapshots> {

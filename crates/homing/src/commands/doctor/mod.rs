@@ -387,10 +387,8 @@ fn snapshots(data_dir: &DataDir) -> Finding {
     if named.is_empty() {
         return Finding::ok(check, "none is left in people's repositories");
     }
-    let more = named.len().saturating_sub(SNAPSHOTS_SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = named.iter().take(SNAPSHOTS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let detail = format!("something of these is missing, so they stay where they are: {shown}{more}");
+    let shown = some_of(&named);
+    let detail = format!("something of these is missing, so they stay where they are: {shown}");
     Finding::warn(
         check,
         detail,
@@ -398,25 +396,42 @@ fn snapshots(data_dir: &DataDir) -> Finding {
     )
 }
 
-/// Repositories whose snapshots take more than they may: old turns there cannot be undone any more, or not for long.
+/// Repositories and people whose snapshots take more than they may: old turns there cannot be undone any more, or not for long.
 fn snapshot_room(data_dir: &DataDir) -> Finding {
     let check = "snapshot room";
     let crowded = match worktrees::crowded_snapshots(&data_dir.path) {
         Ok(crowded) => crowded,
         Err(why) => return Finding::warn(check, why.to_string(), "make the data directory readable for you"),
     };
-    if crowded.is_empty() {
-        return Finding::ok(check, "no repository has more than may be kept");
+    let worktrees::CrowdedSnapshots { repositories, sessions } = crowded;
+    let repositories: Vec<String> = repositories.iter().map(|path| path.display().to_string()).collect();
+    let sessions: Vec<String> = sessions.iter().map(ToString::to_string).collect();
+    let mut said = Vec::new();
+    if !repositories.is_empty() {
+        let shown = some_of(&repositories);
+        said.push(format!("old turns went, or are not copied any more, in {shown} (limits.snapshot_bytes_per_repository_max)"));
     }
-    let shown = crowded.iter().take(SNAPSHOTS_SHOWN).map(|path| path.display().to_string());
-    let more = crowded.len().saturating_sub(SNAPSHOTS_SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    Finding::warn(
-        check,
-        format!("old turns went, or are not copied any more, in {shown}{more}"),
-        "nothing has to be done; large files that change often are better ignored by git",
-    )
+    if !sessions.is_empty() {
+        let shown = some_of(&sessions);
+        said.push(format!("old turns went of these sessions, whose owner has more than may be kept of one person: {shown} (limits.snapshot_bytes_per_person_max)"));
+    }
+    match said.is_empty() {
+        true => Finding::ok(check, "neither a repository nor a person has more than may be kept"),
+        false => Finding::warn(
+            check,
+            said.join("; "),
+            "nothing has to be done; large files that change often are better ignored by git",
+        ),
+    }
+}
+
+/// The first of these, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(SNAPSHOTS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SNAPSHOTS_SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 type Loaded = (Config, Option<PathBuf>);

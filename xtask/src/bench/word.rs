@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::figure::{Figure, Rounds, both, time};
 use super::place::{Bench, BenchServer};
@@ -15,10 +16,9 @@ use super::place::{Bench, BenchServer};
 const COUNT: &str = "20";
 /// Files of the repositories that a session may work in.
 const FILES: [usize; 3] = [1_000, 20_000, 100_000];
-/// Messages in each of them: a snapshot of the largest takes long.
-const COUNT_THERE: &str = "5";
-/// Looks of the person's own before and after the messages of a round: one alone is as quick as the caches happen to be.
-const STATUSES: usize = 5;
+/// Turns in a round, in each of them and in a directory of no repository, and looks of the person's own: as many of each, by turns, each
+/// after one that does not count.
+const TURNS: &str = "11";
 /// A snapshot may take so many times as long as the person's own look at the repository.
 const STATUS_RATIO_MAX: f64 = 1.5;
 /// Turns that each change something, to see what that takes of the disk.
@@ -46,7 +46,6 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
         rounds.note_all("cold", &took["cold"], &["ready_us", "word_us"])?;
         let took = bench.load(&server, "word", &[("count", COUNT)])?;
         rounds.note_all("word", &took["word"], &["p50_us", "p99_us"])?;
-        rounds.note_all("end", &took["end"], &["p50_us"])?;
     }
     let median = |name: &str| rounds.median(name);
     let (word, fsync, own) = (median("word.p50_us"), median("fsync"), median("alone.word_us"));
@@ -67,51 +66,62 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
         Figure::new("an fsync of this disk", time(fsync)),
     ];
     for files in FILES {
-        figures.extend(in_repository(bench, &server, files, (word, median("end.p50_us")))?);
+        figures.extend(in_repository(bench, &server, files)?);
     }
     server.stop().context("after the words")?;
     figures.extend(disk(bench)?);
     Ok(figures)
 }
 
-/// The time that a repository of so many files adds to a turn, before its first word and after its last one.
-fn in_repository(
-    bench: &Bench,
-    server: &BenchServer,
-    files: usize,
-    plain: (f64, f64),
-) -> Result<Vec<Figure>> {
+/// The time that a repository of so many files adds to a turn, before its first word and after its last one. Turns there, turns in a
+/// directory of no repository and the person's own looks are taken by turns, in an order that changes from round to round; each round
+/// gives the medians of as many of each.
+fn in_repository(bench: &Bench, server: &BenchServer, files: usize) -> Result<Vec<Figure>> {
     let repository = bench.fresh(&format!("repository-{files}"))?;
     make_repository(&repository, files)?;
     let there = repository.to_str().context("a path that is text")?;
     // The first turn has everything to look at, and its snapshot everything to copy.
     bench.load(server, "word", &[("count", "1"), ("directory", there)])?;
     let mut rounds = Rounds::default();
-    for _ in 0..bench.rounds {
-        note_statuses(&mut rounds, &repository)?;
-        let took = bench.load(server, "word", &[("count", COUNT_THERE), ("directory", there)])?;
-        note_statuses(&mut rounds, &repository)?;
-        rounds.note_all("word", &took["word"], &["p50_us"])?;
-        rounds.note_all("end", &took["end"], &["p50_us"])?;
+    for round in 0..bench.rounds {
+        for part in 0..3 {
+            match (round + part) % 3 {
+                0 => rounds.note("status", statuses_us(&repository)?),
+                1 => note_turns(&mut rounds, "plain", bench.load(server, "word", &turns(None))?)?,
+                _ => note_turns(&mut rounds, "there", bench.load(server, "word", &turns(Some(there)))?)?,
+            }
+        }
     }
     let status = rounds.median("status");
-    let added = |what: &str, plain: f64, to: &str| {
-        let more = (rounds.median(what) - plain).max(0.0);
+    let added = |what: &str, to: &str| {
+        let [there, plain] = ["there", "plain"].map(|place| rounds.median(&format!("{place}.{what}.p50_us")));
+        let more = (there - plain).max(0.0);
         Figure::new(format!("a repository of {files} files adds {to}"), time(more))
             .beside(format!("git status {}", time(status)), more / status)
             .aim("≤ 1.50 ×", more / status <= STATUS_RATIO_MAX)
     };
-    Ok(vec![
-        added("word.p50_us", plain.0, "before the first word"),
-        added("end.p50_us", plain.1, "after the last one"),
-    ])
+    Ok(vec![added("word", "before the first word"), added("end", "after the last one")])
 }
 
-fn note_statuses(rounds: &mut Rounds, repository: &Path) -> Result<()> {
-    for _ in 0..STATUSES {
-        rounds.note("status", status_us(repository)?);
+fn turns(directory: Option<&str>) -> Vec<(&str, &str)> {
+    let directory = directory.map(|directory| ("directory", directory));
+    [("count", TURNS), ("warm", "1")].into_iter().chain(directory).collect()
+}
+
+fn note_turns(rounds: &mut Rounds, place: &str, took: Value) -> Result<()> {
+    for part in ["word", "end"] {
+        rounds.note_all(&format!("{place}.{part}"), &took[part], &["p50_us"])?;
     }
     Ok(())
+}
+
+/// The median of as many looks as there are turns, after one that does not count.
+fn statuses_us(repository: &Path) -> Result<f64> {
+    status_us(repository)?;
+    let count: usize = TURNS.parse().context("a number")?;
+    let mut took = (0..count).map(|_| status_us(repository)).collect::<Result<Vec<f64>>>()?;
+    took.sort_by(f64::total_cmp);
+    Ok(took[took.len() / 2])
 }
 
 /// The person's own look at their repository.

@@ -94,6 +94,10 @@ impl Times {
         self.0.push(took);
     }
 
+    fn add(&mut self, others: &Self) {
+        self.0.extend_from_slice(&others.0);
+    }
+
     /// The p50, p99 and longest, in microseconds, as members of a JSON object.
     fn members(mut self) -> String {
         assert!(!self.0.is_empty(), "nothing was measured");

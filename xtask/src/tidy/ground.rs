@@ -33,7 +33,7 @@ const READERS: &[(&str, &str)] = &[
     ("crates/engine/src/snapshot_room.rs", "the log of what has gone"),
     ("crates/engine/src/story.rs", "the story of a question"),
     ("crates/engine/src/wait.rs", "the reason for a wait, on the wire"),
-    ("crates/engine/src/worktrees.rs", "the stored answer to a merge"),
+    ("crates/engine/src/merged_tree.rs", "the stored answer to a merge"),
     ("crates/kernel/src/due.rs", "the name of a claim"),
     ("crates/server/src/grants.rs", "the wire"),
     ("crates/server/src/sessions.rs", "the wire"),

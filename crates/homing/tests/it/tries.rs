@@ -45,7 +45,7 @@ fn work(homing: &Homing) {
     homing.run(&["send", "--follow", "!run echo inside > inside.txt"]).expect(0);
 }
 
-/// What `doctor` says of the wall when it has tried all of it so often: each attack, and the verdict.
+/// The wall in the words of `doctor`, which has tried all of it so often: each attack, and the verdict.
 #[track_caller]
 fn tried(homing: &Homing, code: i32) -> (Vec<Value>, Value) {
     let tries = count("HOMING_DOCTOR_TRIES", 20);

@@ -223,7 +223,7 @@ fn where_the_kernel_has_namespaces_and_no_landlock_nobody_else_is_let_in() {
     assert!(!said.out.contains("the kernel lets agents have no namespaces"), "{}", said.out);
 }
 
-/// What listens in a hidden place could be reached by its name.
+/// A listener in a hidden place could be reached by its name.
 #[test]
 fn where_only_landlock_hides_nobody_else_is_let_in() {
     testkit::lose_namespaces();

@@ -138,11 +138,11 @@ pub struct ProbeResult {
     pub held: bool,
     /// The finding.
     pub seen: String,
-    /// How often it was tried, if it is an attack. What an agent needs is none.
+    /// The count of its tries, if it is an attack. A need of the agent is none.
     pub attack: Option<AttackCount>,
 }
 
-/// How often something was tried that must not work.
+/// A count of tries of something that must not work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttackCount {
     /// The tries, in each of which every way was gone that there is to the same end.

@@ -84,7 +84,7 @@ impl WallProof {
         self.lacks.iter().cloned().chain(self.tried.iter().map(words)).collect()
     }
 
-    /// How often each attack was tried, of all of them that which was tried least, and how often any was won.
+    /// Counts of the tries: of the attack that was tried least, and of all that were won.
     pub fn attacks(&self) -> Attacks {
         let counts = || self.tried.iter().filter_map(|tried| tried.attack);
         Attacks {

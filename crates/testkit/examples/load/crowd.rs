@@ -130,7 +130,7 @@ async fn until_alone(asked: &Asked) {
     }
 }
 
-/// What was measured in all phases of a kind.
+/// Everything that was measured in all phases of a kind.
 #[derive(Default)]
 struct Phases {
     lists: Times,

@@ -24,8 +24,8 @@ const ENTRIES_MAX: usize = 100_000;
 const COMPARED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const LINK: &str = "120000";
 
-/// What stands at the place of a file that is to come.
-enum Standing {
+/// The thing that stands at the place of a file that is to come.
+enum Occupant {
     /// Nothing, or what the trees have: git moves it.
     Nothing,
     /// A file or a link that no tree has.
@@ -48,9 +48,9 @@ impl Git {
         let mut found = Vec::new();
         for (path, wanted) in coming {
             let is_free = match standing(&inside, path, &is_seen) {
-                Standing::Nothing => true,
-                Standing::Hidden => self.is_as_wanted(shadow, &inside, path, wanted).await?,
-                Standing::InTheWay => false,
+                Occupant::Nothing => true,
+                Occupant::Hidden => self.is_as_wanted(shadow, &inside, path, wanted).await?,
+                Occupant::InTheWay => false,
             };
             if !is_free {
                 found.push(path.clone());
@@ -72,24 +72,24 @@ impl Git {
     }
 }
 
-fn standing(inside: &DirectoryHandle, path: &[u8], is_seen: &impl Fn(&[u8]) -> bool) -> Standing {
+fn standing(inside: &DirectoryHandle, path: &[u8], is_seen: &impl Fn(&[u8]) -> bool) -> Occupant {
     let mut above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
     if above.any(is_seen) {
-        return Standing::Nothing;
+        return Occupant::Nothing;
     }
     let whole = path_of(path);
     let (parent, name) = match inside.parent(&whole) {
         Ok(found) => found,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Standing::Nothing,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Occupant::Nothing,
         // Something else than a directory is on the way.
-        Err(_) => return Standing::InTheWay,
+        Err(_) => return Occupant::InTheWay,
     };
     match parent.stands(name) {
-        Ok(EntryKind::Nothing) => Standing::Nothing,
-        Ok(EntryKind::File | EntryKind::Link) if is_seen(path) => Standing::Nothing,
-        Ok(EntryKind::File | EntryKind::Link) => Standing::Hidden,
-        Ok(EntryKind::Directory) if holds_only_seen(&parent, name, path, is_seen) => Standing::Nothing,
-        Ok(EntryKind::Directory | EntryKind::Other) | Err(_) => Standing::InTheWay,
+        Ok(EntryKind::Nothing) => Occupant::Nothing,
+        Ok(EntryKind::File | EntryKind::Link) if is_seen(path) => Occupant::Nothing,
+        Ok(EntryKind::File | EntryKind::Link) => Occupant::Hidden,
+        Ok(EntryKind::Directory) if holds_only_seen(&parent, name, path, is_seen) => Occupant::Nothing,
+        Ok(EntryKind::Directory | EntryKind::Other) | Err(_) => Occupant::InTheWay,
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) struct MergeJournal {
 /// The direction in which the files of a merge are written.
 enum MergeWay {
     Forth,
-    /// What they were before: all of them, or these.
+    /// To the files before it: all of them, or these.
     Back(Option<BTreeSet<NotedPath>>),
 }
 

@@ -7,13 +7,16 @@
 //! look need not read them again.
 //!
 //! Directories are opened name by name, and no link is followed. Whether a name that the index does not have is ignored, git says.
+//! Many files are looked at by several walks at once, each with its part of the index.
 
 use std::ffi::OsStr;
 use std::fs::{File, FileTimes};
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread::{self, available_parallelism};
 use std::time::{Duration, SystemTime};
 
 use ring::digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
@@ -30,6 +33,10 @@ const YOUNG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const YOUNG: Duration = Duration::from_secs(1);
 /// Deeper trees are left to git.
 const DEPTH_MAX: usize = 256;
+/// Walks at once. The agent that starts or ends at that moment wants a processor, too.
+const WALKS_MAX: usize = 4;
+/// With fewer files than this a walk is over sooner than another thread begins.
+const FILES_PER_WALK_MIN: usize = 250;
 
 const HEADER_BYTES: usize = 12;
 /// The bytes of an entry before its id.
@@ -74,14 +81,22 @@ enum FileStanding {
     Differing,
 }
 
-struct Walk<'a> {
+/// The index that all walks of a look share.
+struct Index<'a> {
     hash: &'static Algorithm,
     /// Entries of that time or later are young.
     young_since: (u32, u32),
+    entries: Vec<IndexedFile<'a>>,
+}
+
+/// One thread's part of a look.
+struct Walk<'a> {
+    index: &'a Index<'a>,
+    /// Entries from here on are another walk's.
+    until: usize,
     young_bytes_left: u64,
     has_read_young: bool,
     look: OwnLook,
-    entries: &'a [IndexedFile<'a>],
 }
 
 /// Looks at the working tree. `None`: it is not plain, and git has to be asked.
@@ -94,16 +109,10 @@ pub(super) fn look(top: &Path, index: &Path, format: &str) -> Option<OwnLook> {
     let hash = if format == "sha256" { &SHA256 } else { &SHA1_FOR_LEGACY_USE_ONLY };
     let entries = read_index(&bytes, hash.output_len())?;
     let seconds = u32::try_from(about.mtime()).ok()?.saturating_sub(u32::try_from(YOUNG.as_secs()).ok()?);
-    let mut walk = Walk {
-        hash,
-        young_since: (seconds, u32::try_from(about.mtime_nsec()).ok()?),
-        young_bytes_left: YOUNG_BYTES_MAX,
-        has_read_young: false,
-        look: OwnLook { differing: Vec::new(), has_others: false },
-        entries: &entries,
-    };
-    let inside = DirectoryHandle::open(top).ok()?;
-    walk.directory(&inside, 0..entries.len(), 0, 0)?;
+    let index = Index { hash, young_since: (seconds, u32::try_from(about.mtime_nsec()).ok()?), entries };
+    let files = index.entries.len();
+    let parts = parts(files, walks(files, available_parallelism().map_or(1, usize::from)));
+    let walk = index.walk_through(&DirectoryHandle::open(top).ok()?, parts)?;
     if walk.has_read_young && walk.look.differing.is_empty() {
         // Everything is as the index has it, and was when this look began. If it stays as old as it is, the next look reads more.
         let _ = file.set_times(FileTimes::new().set_modified(began));
@@ -111,57 +120,127 @@ pub(super) fn look(top: &Path, index: &Path, format: &str) -> Option<OwnLook> {
     Some(walk.look)
 }
 
+/// The number of walks for so many files, on a machine with so many processors.
+fn walks(files: usize, processors: usize) -> usize {
+    processors.min(WALKS_MAX).min(files / FILES_PER_WALK_MIN).max(1)
+}
+
+/// The parts of an index for so many walks.
+fn parts(files: usize, walks: usize) -> Vec<Range<usize>> {
+    (0..walks).map(|walk| files * walk / walks..files * (walk + 1) / walks).collect()
+}
+
+impl Index<'_> {
+    /// True if the first of these entries of a directory is the first that there is in it.
+    fn has_first(&self, entries: &Range<usize>, above: usize) -> bool {
+        let Some(before) = entries.start.checked_sub(1) else { return true };
+        let own = &self.entries[entries.start].path[..above];
+        above > 0 && !self.entries[before].path.starts_with(own)
+    }
+
+    /// Looks at everything, each part by a walk of its own, and puts together what they have found.
+    fn walk_through(&self, top: &DirectoryHandle, parts: Vec<Range<usize>>) -> Option<Walk<'_>> {
+        let walk = |part: Range<usize>| {
+            let look = OwnLook { differing: Vec::new(), has_others: false };
+            let (until, young_bytes_left) = (part.end, YOUNG_BYTES_MAX);
+            let mut walk = Walk { index: self, until, young_bytes_left, has_read_young: false, look };
+            walk.directory(top, part.start..self.entries.len(), 0, 0)?;
+            Some(walk)
+        };
+        thread::scope(|scope| {
+            let mut parts = parts.into_iter();
+            let first = parts.next()?;
+            let begin = |part: Range<usize>| {
+                let own = part.clone();
+                // Where there may be no more threads, it is done here.
+                (part, thread::Builder::new().spawn_scoped(scope, move || walk(own)).ok())
+            };
+            let others: Vec<_> = parts.map(begin).collect();
+            others.into_iter().try_fold(walk(first)?, |mut all, (part, other)| {
+                let found = match other {
+                    Some(other) => other.join().ok()??,
+                    None => walk(part)?,
+                };
+                all.has_read_young |= found.has_read_young;
+                all.look.has_others |= found.look.has_others;
+                all.look.differing.extend(found.look.differing);
+                Some(all)
+            })
+        })
+    }
+}
+
 impl Walk<'_> {
-    /// Looks at one directory with everything below it. The first `above` bytes of these entries' paths are its own.
+    /// Looks at one directory with everything below it, as far as it is this walk's. The first `above` bytes of these entries' paths are
+    /// its own. The walk that has a directory's first entry looks for other names in it.
     fn directory(
         &mut self,
         at: &DirectoryHandle,
-        entries: std::ops::Range<usize>,
+        entries: Range<usize>,
         above: usize,
         depth: usize,
     ) -> Option<()> {
         if depth > DEPTH_MAX {
             return None;
         }
+        let index = self.index;
         let (mut names, mut next) = (Vec::new(), entries.start);
-        while next < entries.end {
-            let entry = &self.entries[next];
+        let has_first = index.has_first(&entries, above);
+        let end = if has_first { entries.end } else { entries.end.min(self.until) };
+        while next < end {
+            let entry = &index.entries[next];
             let rest = &entry.path[above..];
             let Some(slash) = rest.iter().position(|byte| *byte == b'/') else {
                 names.push((rest, false));
-                self.file(at, next, rest)?;
+                if next < self.until {
+                    self.file(at, next, rest)?;
+                }
                 next += 1;
                 continue;
             };
             let (name, below) = (&rest[..slash], &entry.path[..above + slash + 1]);
             names.push((name, true));
-            let end =
-                next + self.entries[next..entries.end].partition_point(|entry| entry.path.starts_with(below));
-            match at.below(OsStr::from_bytes(name)) {
-                Ok(inside) => self.directory(&inside, next..end, below.len(), depth + 1)?,
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                    (next..end).for_each(|gone| self.differs(gone));
-                }
-                Err(_) => return None,
+            let inside = next..next
+                + index.entries[next..entries.end].partition_point(|entry| entry.path.starts_with(below));
+            next = inside.end;
+            if inside.start < self.until {
+                self.inside(at, OsStr::from_bytes(name), inside, (below.len(), depth + 1))?;
             }
-            next = end;
         }
-        if !self.look.has_others {
+        if has_first && !self.look.has_others {
             names.sort_unstable();
             self.look.has_others = has_others(at, &names, depth == 0)?;
         }
         Some(())
     }
 
+    fn inside(
+        &mut self,
+        at: &DirectoryHandle,
+        name: &OsStr,
+        entries: Range<usize>,
+        (above, depth): (usize, usize),
+    ) -> Option<()> {
+        match at.below(name) {
+            Ok(inside) => self.directory(&inside, entries, above, depth),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                (entries.start..entries.end.min(self.until)).for_each(|gone| self.differs(gone));
+                Some(())
+            }
+            Err(_) => None,
+        }
+    }
+
     fn differs(&mut self, number: usize) {
-        self.look.differing.extend_from_slice(self.entries[number].path);
+        self.look.differing.extend_from_slice(self.index.entries[number].path);
         self.look.differing.push(0);
     }
 
     fn file(&mut self, at: &DirectoryHandle, number: usize, name: &[u8]) -> Option<()> {
-        let (entry, name) = (&self.entries[number], OsStr::from_bytes(name));
+        let index = self.index;
+        let (entry, name) = (&index.entries[number], OsStr::from_bytes(name));
         let standing = match at.stat(name) {
-            Ok(stat) => entry.standing(&stat, self.young_since)?,
+            Ok(stat) => entry.standing(&stat, index.young_since)?,
             Err(Errno::NOENT) => FileStanding::Differing,
             Err(_) => return None,
         };
@@ -172,7 +251,7 @@ impl Walk<'_> {
                 self.young_bytes_left = self.young_bytes_left.checked_sub(u64::from(entry.size))?;
                 self.has_read_young = true;
                 // Nothing about it may have changed while it was read.
-                let is_same = has_bytes(at, name, entry, self.hash)?;
+                let is_same = has_bytes(at, name, entry, index.hash)?;
                 is_same && at.stat(name).ok().is_some_and(|stat| entry.looks_like(&stat) == Some(true))
             }
         };
@@ -443,6 +522,48 @@ mod tests {
             assert_eq!(git.split_terminator('\0').collect::<Vec<_>>().join(" "), named);
             assert_eq!(look.has_others, has_others, "{named}");
         }
+    }
+
+    /// As many walks as there are files, too: in each directory some walk begins in the midst.
+    #[test]
+    fn several_walks_find_what_one_finds() {
+        let paths: Vec<_> =
+            (0..60).map(|number| format!("d{}/e{}/f{number}", number % 2, number % 3)).collect();
+        let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), "x")).collect();
+        files.extend(FILES);
+        let tree = Tree::of("sha1", &files);
+        tree.age();
+        let changes: [fn(&Tree); 5] = [
+            |_| {},
+            |tree| tree.write("d0/e1/f4", "longer"),
+            |tree| fs::remove_dir_all(tree.at("d1/e0")).unwrap(),
+            |tree| tree.write("d0/e2/new", "x"),
+            |tree| fs::remove_file(tree.at("z")).unwrap(),
+        ];
+        for change in changes {
+            change(&tree);
+            let bytes = fs::read(tree.at(".git/index")).unwrap();
+            let entries = || read_index(&bytes, 20).unwrap();
+            let walked = |walks: usize| {
+                let index =
+                    Index { hash: &SHA1_FOR_LEGACY_USE_ONLY, young_since: (u32::MAX, 0), entries: entries() };
+                let parts = parts(index.entries.len(), walks);
+                index.walk_through(&DirectoryHandle::open(tree.place.path()).unwrap(), parts).unwrap().look
+            };
+            let alone = walked(1);
+            let git = tree.git(&["diff-files", "--name-only", "-z"]);
+            assert_eq!(String::from_utf8(alone.differing.clone()).unwrap(), git);
+            for walks in [2, 3, 7, files.len()] {
+                assert_eq!(walked(walks), alone, "{walks} walks");
+            }
+        }
+    }
+
+    #[test]
+    fn a_look_at_few_files_is_one_walk() {
+        assert_eq!((walks(0, 8), walks(499, 8)), (1, 1));
+        assert_eq!((walks(1_000, 2), walks(100_000, 64)), (2, WALKS_MAX));
+        assert_eq!(parts(7, 2), [0..3, 3..7]);
     }
 
     #[test]

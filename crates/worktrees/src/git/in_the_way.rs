@@ -3,6 +3,7 @@
 //! Git takes what is ignored for something that it may write over, and stops in the midst at what it does not know (a pipe, say). Neither
 //! is for us: whatever stands there is somebody's, and is in no snapshot.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +11,12 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::Git;
+use super::blocking;
 use super::diff::TreeEntry;
 use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::GitError;
+use super::objects::blob_id;
 use super::repository::Repository;
-use super::shadow::ShadowRepository;
 use super::snapshot::path_of;
 
 /// Entries of a directory where a file is to be, and of those in it, that are looked at. With more it is in the way.
@@ -34,42 +35,29 @@ enum Occupant {
     InTheWay,
 }
 
-impl Git {
-    /// Those of these files that cannot come because something stands there that no tree has. What is already as it is to be is not in the
-    /// way. `is_seen` says if a path is in the tree of now.
-    pub(super) async fn hidden_in_the_way<'a>(
-        &self,
-        repository: &Repository,
-        shadow: &ShadowRepository,
-        coming: impl Iterator<Item = (&'a Vec<u8>, &'a TreeEntry)>,
-        is_seen: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<Vec<u8>>, GitError> {
-        let inside = DirectoryHandle::open(&repository.top).map_err(GitError::disk(&repository.top))?;
-        let mut found = Vec::new();
-        for (path, wanted) in coming {
-            let is_free = match standing(&inside, path, &is_seen) {
-                Occupant::Nothing => true,
-                Occupant::Hidden => self.is_as_wanted(shadow, &inside, path, wanted).await?,
-                Occupant::InTheWay => false,
-            };
-            if !is_free {
-                found.push(path.clone());
-            }
+/// Those of these files that cannot come because something stands there that no tree has. What is already as it is to be is not in the
+/// way. `is_seen` says if a path is in the tree of now.
+pub(super) async fn hidden_in_the_way<'a>(
+    repository: &Repository,
+    coming: impl Iterator<Item = (&'a Vec<u8>, &'a TreeEntry)>,
+    is_seen: impl Fn(&[u8]) -> bool,
+) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    let inside = DirectoryHandle::open(&repository.top).map_err(GitError::disk(&repository.top))?;
+    let (mut found, mut hidden) = (BTreeSet::new(), Vec::<(Vec<u8>, TreeEntry)>::new());
+    for (path, wanted) in coming {
+        match standing(&inside, path, &is_seen) {
+            Occupant::Nothing => {}
+            Occupant::Hidden => hidden.push((path.clone(), wanted.clone())),
+            Occupant::InTheWay => drop(found.insert(path.clone())),
         }
-        Ok(found)
     }
-
-    async fn is_as_wanted(
-        &self,
-        shadow: &ShadowRepository,
-        inside: &DirectoryHandle,
-        path: &[u8],
-        wanted: &TreeEntry,
-    ) -> Result<bool, GitError> {
-        let Some(there) = content(inside, &path_of(path), wanted.mode == LINK) else { return Ok(false) };
-        let blob = self.raw(shadow, "cat-file").words(["blob", &wanted.id]).out().await?;
-        Ok(blob == there)
-    }
+    // Compared by their ids: a turn may have had whole directories ignored, and a run of git for each file would take minutes.
+    let others = blocking(move || {
+        hidden.retain(|(path, wanted)| !is_as_wanted(&inside, &path_of(path), wanted));
+        Ok(hidden)
+    });
+    found.extend(others.await?.into_iter().map(|(path, _)| path));
+    Ok(found)
 }
 
 fn standing(inside: &DirectoryHandle, path: &[u8], is_seen: &impl Fn(&[u8]) -> bool) -> Occupant {
@@ -130,20 +118,24 @@ fn holds_only_seen(
     true
 }
 
-/// The bytes of a file, or where a link leads; none if it is the other one of the two, or too large to be compared.
-fn content(inside: &DirectoryHandle, path: &Path, is_link: bool) -> Option<Vec<u8>> {
-    let (parent, name) = inside.parent(path).ok()?;
-    match parent.stands(name).ok()? {
-        EntryKind::Link if is_link => parent.read_link(name).ok(),
-        EntryKind::File if !is_link => {
-            let mut file = parent.read(name).ok()?;
-            if file.metadata().ok()?.len() > COMPARED_BYTES_MAX {
-                return None;
-            }
-            let mut bytes = Vec::new();
-            io::Read::read_to_end(&mut file, &mut bytes).ok()?;
-            Some(bytes)
+/// True if a file has the bytes of that entry, or a link leads where it does.
+fn is_as_wanted(inside: &DirectoryHandle, path: &Path, wanted: &TreeEntry) -> bool {
+    id_of(inside, path, wanted).is_ok_and(|id| id.as_ref() == Some(&wanted.id))
+}
+
+/// The id of what stands there, as git would name it; none if it is the other one of file and link, or too large to be compared.
+fn id_of(inside: &DirectoryHandle, path: &Path, like: &TreeEntry) -> io::Result<Option<String>> {
+    let (parent, name) = inside.parent(path)?;
+    match parent.stands(name)? {
+        EntryKind::Link if like.mode == LINK => {
+            let target = parent.read_link(name)?;
+            blob_id(&mut target.as_slice(), target.len() as u64, &like.id)
         }
-        _ => None,
+        EntryKind::File if like.mode != LINK => {
+            let mut file = parent.read(name)?;
+            let bytes = file.metadata()?.len();
+            if bytes <= COMPARED_BYTES_MAX { blob_id(&mut file, bytes, &like.id) } else { Ok(None) }
+        }
+        _ => Ok(None),
     }
 }

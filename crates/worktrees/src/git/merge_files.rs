@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::diff::{PathChange, TreeEntry};
 use super::error::{GitError, MergeError, UndoError};
+use super::in_the_way::hidden_in_the_way;
 use super::leftovers::{is_branch_lock_since, remove_lock_of};
 use super::merge::{MergePlan, MergeSides, Merged};
 use super::names::{SnapshotName, WorktreeName, is_object_id};
@@ -134,10 +135,10 @@ impl Git {
         let is_new = |step: &PathChange| !step.before.is_there() && !step.after.is_submodule();
         let coming = steps.iter().filter(|(_, step)| is_new(step)).map(|(path, step)| (path, &step.after));
         let is_seen = |path: &[u8]| steps.get(path).is_some_and(|step| step.before.is_there());
-        let unseen = self.hidden_in_the_way(home, shadow, coming, is_seen).await?;
+        let unseen = hidden_in_the_way(home, coming, is_seen).await?;
         let files: Vec<PathBuf> = steps
             .keys()
-            .filter(|path| is_in_the_way(path) || unseen.contains(path))
+            .filter(|path| is_in_the_way(path) || unseen.contains(*path))
             .chain(changes.keys().filter(|path| hidden.contains(*path)))
             .map(|path| path_of(path))
             .collect();

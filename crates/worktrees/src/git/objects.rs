@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File, Permissions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use ring::digest::{Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use super::error::GitError;
 use super::make_private;
@@ -28,6 +28,8 @@ const ZLIB: [u8; 2] = [0x78, 0x01];
 const ADLER: u32 = 65_521;
 /// The sum of so many bytes fits.
 const ADLER_BYTES_MAX: usize = 5_552;
+/// The bytes of a file that are hashed at once.
+const READ_AT_ONCE_BYTES: usize = 64 * 1024;
 /// Tries to put a file into a directory that somebody who tidies up takes away again and again, as empty ones are.
 const TRIES_MAX: usize = 10;
 /// Commits that are remembered: those of the turn that runs, and of the one before.
@@ -55,8 +57,7 @@ pub(super) fn write_commit(
     is_durable: bool,
 ) -> Result<String, GitError> {
     let whole = [format!("commit {}\0", text.len()).as_bytes(), text.as_bytes()].concat();
-    let hash = if like.len() > 40 { &SHA256 } else { &SHA1_FOR_LEGACY_USE_ONLY };
-    let id: String = digest(hash, &whole).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = id_text(&digest(hash_like(like), &whole));
     let (directory, path) = (objects.join(&id[..2]), objects.join(&id[..2]).join(&id[2..]));
     // Called like git's own, so that git takes away what a kill has left.
     let beside = objects.join(format!("tmp_obj_{}", uuid::Uuid::now_v7().simple()));
@@ -75,6 +76,31 @@ pub(super) fn write_commit(
         [&directory, objects].into_iter().try_for_each(sync_directory)?;
     }
     Ok(id)
+}
+
+/// The id of a file of so many bytes; none if there are more or fewer of them. `like` is an id of the same repository.
+pub(super) fn blob_id(from: &mut impl Read, bytes: u64, like: &str) -> io::Result<Option<String>> {
+    let mut hash = Context::new(hash_like(like));
+    hash.update(format!("blob {bytes}\0").as_bytes());
+    let (mut left, mut piece) = (bytes, vec![0; READ_AT_ONCE_BYTES]);
+    loop {
+        let length = from.read(&mut piece)?;
+        if length == 0 {
+            return Ok((left == 0).then(|| id_text(&hash.finish())));
+        }
+        // Whoever goes on writing it is not read for ever.
+        let Some(less) = left.checked_sub(length as u64) else { return Ok(None) };
+        left = less;
+        hash.update(&piece[..length]);
+    }
+}
+
+fn hash_like(id: &str) -> &'static Algorithm {
+    if id.len() > 40 { &SHA256 } else { &SHA1_FOR_LEGACY_USE_ONLY }
+}
+
+fn id_text(digest: &Digest) -> String {
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Moves a file to its place. One that is there already has the same bytes, and is younger from now on.

@@ -18,6 +18,7 @@ use super::diff::{PathChange, TreeEntry, check_trees};
 use super::directory_handle::DirectoryHandle;
 use super::error::{GitError, UndoError};
 use super::file_modes::{FileModes, look_at, set_modes};
+use super::in_the_way::hidden_in_the_way;
 use super::names::SnapshotName;
 use super::note::{NotedPath, SnapshotNote};
 use super::redo::UndoneNote;
@@ -384,7 +385,7 @@ impl Git {
             step.is_some_and(|step| step.after.is_there())
         };
         let coming = coming.map(|(path, step)| (path, &step.before));
-        let hidden = self.hidden_in_the_way(repository, shadow, coming, is_seen).await?;
+        let hidden = hidden_in_the_way(repository, coming, is_seen).await?;
         let all: BTreeSet<Vec<u8>> = touched(turn, since).into_iter().chain(hidden).collect();
         for path in all {
             if !was_cut_short || !self.is_cut_short(repository, shadow, &path, turn).await? {

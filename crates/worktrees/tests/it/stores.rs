@@ -38,7 +38,7 @@ impl Yard {
     }
 
     /// A git of ours, and the number of times that it was run since that was last asked.
-    fn counting(&self) -> (Git, impl Fn() -> usize) {
+    pub(super) fn counting(&self) -> (Git, impl Fn() -> usize) {
         use std::os::unix::fs::PermissionsExt;
         let (program, count) = (self.place.path().join("counting-git"), self.place.path().join("count"));
         let text = format!("#!/bin/sh\necho \"$@\" >> {}\nexec git \"$@\"\n", count.display());

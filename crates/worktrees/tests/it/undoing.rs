@@ -476,6 +476,32 @@ async fn a_file_that_a_turn_only_has_ignored_is_undone_as_long_as_nobody_changes
     assert_eq!(fs::read(yard.repository.join(".gitignore")).unwrap(), b"*.ignored\n/build/\n");
 }
 
+/// A turn takes a directory out of the repository and has it ignored, and a build makes the same once more: its bytes are compared without
+/// a run of git for each file.
+#[tokio::test]
+async fn many_files_that_stand_there_again_cost_an_undo_no_more_runs_of_git() {
+    let counts = [1, 30].map(async |files| {
+        let yard = Yard::new();
+        let make = || (0..files).for_each(|each| yard.write(&format!("made/{each}.txt"), "made"));
+        make();
+        yard.plain(&["add", "."]);
+        yard.plain(&["commit", "-q", "-m", "second"]);
+        let before = taken(&yard, 1, SnapshotMoment::Before).await;
+        fs::remove_dir_all(yard.repository.join("made")).unwrap();
+        yard.write(".gitignore", "*.ignored\n/build/\n/made/\n");
+        let after = taken(&yard, 1, SnapshotMoment::After).await;
+        make();
+        let (git, runs) = yard.counting();
+        let safety = snapshot_name(1, SnapshotMoment::Safety);
+        let undone = git.undo(&yard.repository, &before, &after, &safety, &UndoFiles::All, || true).await;
+        assert_eq!(undone.unwrap().files.len(), files + 1);
+        assert_eq!(fs::read(yard.repository.join("made/0.txt")).unwrap(), b"made");
+        runs()
+    });
+    let [few, many] = counts;
+    assert_eq!(few.await, many.await);
+}
+
 /// A mode alone, of a file that had the one that nearly all have.
 #[tokio::test]
 async fn a_mode_that_a_turn_has_changed_is_as_before_and_nobody_elses_is() {

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use engine::WorkPhase;
@@ -15,7 +16,7 @@ use kernel::UndoFiles;
 use serde::{Deserialize, Serialize};
 
 use super::diff::{PathChange, TreeEntry, check_trees};
-use super::directory_handle::DirectoryHandle;
+use super::directory_handle::{DirectoryHandle, EntryKind};
 use super::error::{GitError, UndoError};
 use super::file_modes::{FileModes, look_at, set_modes};
 use super::in_the_way::hidden_in_the_way;
@@ -431,8 +432,12 @@ impl Git {
         let at = repository.top.join(path_of(path));
         let inside = DirectoryHandle::open(&repository.top).map_err(GitError::disk(&repository.top))?;
         let relative = path_of(path);
-        if inside.parent(&relative).is_err() || fs::symlink_metadata(&at).is_err() {
-            return Ok(true);
+        match inside.parent(&relative).and_then(|(parent, name)| parent.stands(name)) {
+            Ok(EntryKind::Nothing) => return Ok(true),
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(true),
+            // Something of somebody's stands where its directory was.
+            Err(_) => return Ok(false),
+            Ok(_) => {}
         }
         let Ok(mut file) = open_plain(&at) else { return Ok(false) };
         if file.metadata().map_or(u64::MAX, |about| about.len()) > CUT_SHORT_BYTES_MAX {

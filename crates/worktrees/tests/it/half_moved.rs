@@ -114,6 +114,27 @@ async fn an_undo_and_a_redo_that_are_cut_between_a_file_and_its_directory_end_as
     assert_eq!(difference(&everything(&yard.repository), &changed), [""; 0], "redone");
 }
 
+/// Where a directory was that comes back: what stands there is not the beginning of one of its files.
+#[tokio::test]
+async fn what_somebody_puts_in_the_place_of_a_directory_stays_when_an_undo_was_cut_short() {
+    let yard = Yard::new();
+    let taken =
+        async |moment| yard.git.snapshot(&yard.repository, &snapshot_name(1, moment)).await.unwrap().unwrap();
+    let before = taken(SnapshotMoment::Before).await;
+    fs::remove_dir_all(yard.repository.join("sub")).unwrap();
+    yard.write(".gitignore", "*.ignored\n/build/\n/sub\n");
+    let turn = [before, taken(SnapshotMoment::After).await];
+    let git = cut_git(&yard, "true");
+    undo(&git, &yard.repository, &turn).await.unwrap_err();
+    assert!(was_cut(&yard));
+    yard.write("sub", "mine");
+    match undo(&git, &yard.repository, &turn).await {
+        Err(UndoError::Touched { touched_since }) => assert_eq!(touched_since, [PathBuf::from("sub/b.txt")]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs::read(yard.repository.join("sub")).unwrap(), b"mine");
+}
+
 /// Git moves what both trees have; what none has is somebody's.
 #[tokio::test]
 async fn a_directory_becomes_a_file_by_an_apply_unless_something_of_somebodys_is_in_it() {

@@ -234,9 +234,9 @@ impl ProcessReaper {
         family.len() - usize::from(self.first.is_some_and(|first| family.contains(&first)))
     }
 
-    /// The processes that wait for whoever has lost its parent.
-    pub(crate) fn reapers(&self) -> impl Iterator<Item = i32> {
-        self.root.into_iter().chain(self.first.map(|first| first.pid))
+    /// The subreaper that all of them descend from, if that is us.
+    pub(crate) fn root(&self) -> Option<i32> {
+        self.root
     }
 
     /// Ends the first process of the namespace, and with it everything inside, which is counted before.

@@ -52,7 +52,7 @@ impl LimitWatch {
         };
         self.next = Instant::now() + every;
         let family = reaper.family();
-        let limit = self.exceeded(&family, reaper.own(&family), reaper.reapers());
+        let limit = self.exceeded(&family, reaper.own(&family), reaper.root());
         if family != self.seen {
             self.holder.seen = family.iter().map(|process| (process.pid, process.started)).collect();
             // A list that cannot be written is one of several ways to find them.
@@ -66,13 +66,13 @@ impl LimitWatch {
         &mut self,
         family: &BTreeSet<Process>,
         processes: usize,
-        reapers: impl Iterator<Item = i32>,
+        root: Option<i32>,
     ) -> Option<ResourceLimit> {
         let ResourceLimits { memory_bytes_max, processes_max, written_bytes_max } = self.limits;
         if processes_max.is_some_and(|processes_max| processes > processes_max as usize) {
             return Some(ResourceLimit::Processes);
         }
-        if written_bytes_max.is_some_and(|bytes_max| self.written.look(family, reapers) > bytes_max) {
+        if written_bytes_max.is_some_and(|bytes_max| self.written.look(family.iter(), root) > bytes_max) {
             return Some(ResourceLimit::Written);
         }
         let bytes_max = memory_bytes_max?;
@@ -123,7 +123,7 @@ mod tests {
         let holder = LockHolder { pid: 1, started: 1, group: None, seen: Vec::new() };
         let exceeded = |memory_bytes_max, processes_max| {
             let limits = ResourceLimits { memory_bytes_max, processes_max, written_bytes_max: None };
-            LimitWatch::new(limits, holder.clone()).exceeded(&me, 1, std::iter::empty())
+            LimitWatch::new(limits, holder.clone()).exceeded(&me, 1, None)
         };
         assert_eq!(exceeded(None, None), None);
         assert_eq!(exceeded(Some(u64::MAX), Some(1)), None);

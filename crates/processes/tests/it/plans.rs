@@ -134,11 +134,12 @@ async fn a_tree_that_was_ended_for_a_limit_says_which() {
 #[tokio::test]
 async fn a_tree_that_writes_too_much_is_ended_whoever_in_it_writes() {
     let bench = Bench::new();
-    // Itself, a child of its own, one that has lost its parent, and one after the other.
+    // Children of its own, one after the other; those of one that has lost its parent; those of one that never waits for them.
     let zeros = "head -c 6000000 /dev/zero";
     let scripts = [
         format!("{zeros} > one; {zeros} > two; {zeros} > three; sleep 1000"),
         format!("(setsid sh -c '{zeros} > one; {zeros} > two; {zeros} > three; sleep 1000' &); sleep 1000"),
+        format!("for each in one two three; do {zeros} > $each & done; exec sleep 1000"),
     ];
     for script in scripts {
         let limited =

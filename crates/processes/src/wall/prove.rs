@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{GroundPath, SessionId, TreeName};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use uuid::Uuid;
 
@@ -295,9 +295,15 @@ async fn left_behind(proving: &ProofRequest, whose: &str) -> Result<ProbeResult,
     Ok(ProbeResult { what: "leave a daemon behind".to_owned(), held: open.is_empty(), seen, attack })
 }
 
-/// True if somebody holds a lock on that file.
+/// True if somebody holds a lock on that file. Agents may write where it lies: what they put in its place keeps nobody waiting and leads
+/// nowhere.
 fn is_locked(path: &Path) -> io::Result<bool> {
-    match flock(fs::File::open(path)?, FlockOperation::NonBlockingLockShared) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("somebody has put something else in the place of a probe's lock"));
+    }
+    match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(false),
         Err(Errno::WOULDBLOCK) => Ok(true),
         Err(why) => Err(why.into()),
@@ -626,4 +632,26 @@ fn hidden_besides(wall: &Wall, whose: &str) -> Vec<PathBuf> {
     let others =
         wall.people.values().map(|os_user| os_user.home.clone()).filter(|home| Some(home) != own.as_ref());
     configured.chain(others).filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_a_lock_keeps_nobody_waiting() {
+        let place = tempfile::tempdir().unwrap();
+        let [lock, pipe, link] = ["lock", "pipe", "link"].map(|name| place.path().join(name));
+        let file = fs::File::create(&lock).unwrap();
+        assert!(!is_locked(&lock).unwrap());
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(is_locked(&lock).unwrap());
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink(&lock, &link).unwrap();
+        for other in [link, pipe] {
+            let (say, heard) = std::sync::mpsc::channel();
+            std::thread::spawn(move || say.send(is_locked(&other).is_err()));
+            assert_eq!(heard.recv_timeout(PROBE_WAIT), Ok(true));
+        }
+    }
 }

@@ -9,16 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use testkit::{Homing, Http, eventually};
 
+use crate::wall::come_in;
 use crate::{setup, text};
-
-/// Lets somebody in, and answers how they ask.
-#[track_caller]
-fn let_in(homing: &Homing, name: &str) -> Http {
-    let link = crate::people::add(homing, &[name]);
-    let code = link.rsplit('/').next().unwrap().trim();
-    let signed = homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
-    Http::new(&homing.http().host, &text(&signed, "secret"))
-}
 
 /// The first line of an answer, and the connection on which it came.
 fn ask_on_its_own(host: &str, request: &str) -> std::io::Result<(TcpStream, String)> {
@@ -69,7 +61,7 @@ fn a_member_who_opens_every_stream_there_is_shuts_nobody_out() {
     const OWN: usize = 1_024;
     assert!(files_max() > STREAMS + 200, "the system lets a test have too few files");
     let homing = setup().argument("--trust-everyone").start();
-    let bob = let_in(&homing, "bob");
+    let bob = come_in(&homing, "bob");
     let session = text(&bob.send(&json!({ "new": {} }), "hello"), "session");
     let request = format!(
         "GET /api/v1/sessions/{session}/facts HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: text/event-stream\r\n\r\n",
@@ -137,7 +129,7 @@ fn the_oldest_snapshots_of_whoever_has_too_many_go_and_nobody_elses() {
     let mut homing = setup().argument("--trust-everyone").config(config).start();
     let place = homing.place().canonicalize().unwrap();
     crate::yard::repository(&place);
-    let bob = let_in(&homing, "bob");
+    let bob = come_in(&homing, "bob");
     homing.run(&["roots", "add", place.to_str().unwrap(), "--to", "bob"]).expect(0);
     let there = json!({ "new": { "directory": place } });
     // Hers are older, in the same repository.

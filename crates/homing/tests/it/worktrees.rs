@@ -496,6 +496,33 @@ fn a_setup_that_fills_the_room_of_its_person_is_ended_and_names_the_bound() {
 }
 
 #[test]
+fn a_teardown_that_writes_too_much_is_ended_and_the_worktree_stays() {
+    let rooms = [
+        (
+            "limits.worktree_bytes_per_person_max",
+            "for each in 1 2 3 4; do head -c 16M /dev/urandom > $each.ignored; done; sleep 1000",
+        ),
+        ("agents.scripted.worktree.scripts_written_max", "head -c 1G /dev/zero > /dev/null; sleep 1000"),
+    ];
+    for (bound, teardown) in rooms {
+        let config = format!(
+            "[limits]\nworktree_bytes_per_person_max = \"32MiB\"\n[agents.scripted.worktree]\n\
+             scripts_written_max = \"200MiB\"\nteardown = \"{teardown}\"\n"
+        );
+        let yard = Yard::of(Setup::new(crate::EXE).config(&config));
+        yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+        let root = PathBuf::from(text(&yard.now(), "directory"));
+        yard.homing.run(&["scope", "exit"]).expect(0);
+        let refused = yard.homing.run(&["worktree", "rm", "blue"]);
+        assert!(refused.code != Some(0) && refused.err.contains(bound), "{}", refused.err);
+        assert!(root.exists(), "it is as the script left it");
+        yard.homing.until_nothing_is_left();
+        yard.homing.run(&["worktree", "rm", "blue", "--skip-teardown"]).expect(0);
+        assert!(!root.exists());
+    }
+}
+
+#[test]
 fn a_worktree_is_entered_and_left_as_ever_by_scripts_within_their_bounds() {
     let config = "[limits]\nworktree_bytes_per_person_max = \"32MiB\"\n[agents.scripted.worktree]\n\
         scripts_written_max = \"32MiB\"\nsetup = \"head -c 8M /dev/urandom > some.ignored\"\n\

@@ -107,8 +107,9 @@ fn test(root: &Path) -> Result<Tally> {
 }
 
 /// The tests of agents and repositories that are hostile, by their files.
-const HOSTILE: [&str; 13] = [
+const HOSTILE: [&str; 14] = [
     "attacks",
+    "bounded",
     "flood",
     "ground",
     "hostile",

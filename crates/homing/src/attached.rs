@@ -4,7 +4,7 @@
 //! is accepted; what could never be sent is refused here, before anything is.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Result;
@@ -61,11 +61,19 @@ pub(crate) fn read(path: &Path) -> Result<Part> {
             .hint("name a file; `./-` is the file of that name")
             .into());
     }
-    let cannot = |why: std::io::Error| refused(format!("{shown} cannot be read: {why}"));
+    let cannot = |why: io::Error| {
+        let what = match why.kind() {
+            io::ErrorKind::NotFound => format!("there is no file {shown}; nothing was sent"),
+            _ => format!("{shown} cannot be read: {why}; nothing was sent"),
+        };
+        refused(what).hint("name a file that you may read, as it is seen from this directory")
+    };
     let file = path.metadata().map_err(cannot)?;
     // What is no file may never end, or never begin.
     if !file.is_file() {
-        return Err(refused(format!("{shown} is no file")).into());
+        return Err(refused(format!("{shown} is no file; nothing was sent"))
+            .hint("name a file; of a directory, name each file that is to go along")
+            .into());
     }
     if file.len() > ATTACHED_BYTES_MAX as u64 {
         return Err(too_long(format!("{shown} is {} bytes", file.len())).into());

@@ -5,6 +5,7 @@ use api::{
     Session, SessionState, Story, StoryFact, Waiting, What,
 };
 
+use crate::exit::without_os_error;
 use crate::screen::tame_name;
 use crate::time;
 
@@ -301,6 +302,7 @@ fn failure(failure: Failure) -> &'static str {
 
 /// The words for a server that went away while somebody follows.
 pub(crate) fn away(reason: &str) -> String {
+    let reason = without_os_error(reason);
     format!("the server went away ({reason}); what it accepted is safe. Looking for it; Ctrl-C leaves")
 }
 

@@ -27,6 +27,19 @@ pub(crate) enum Exit {
     Detached = 130,
 }
 
+/// Words without the numbers that a system has for its errors; they are said in words before.
+pub(crate) fn without_os_error(words: &str) -> String {
+    let mut parts = words.split(" (os error ");
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.parse::<i32>().is_ok() => told.push_str(rest),
+            _ => told.extend([" (os error ", part]),
+        }
+    }
+    told
+}
+
 /// The exit codes, for `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
@@ -72,6 +85,11 @@ impl CliError {
     /// With advice.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same in other words; a program still gets the server's own.
+    pub(crate) fn saying(self, what: impl Into<String>) -> Self {
+        Self { what: what.into(), ..self }
     }
 
     /// True if the server said this.
@@ -320,6 +338,21 @@ fn hint_to_ask_otherwise(code: Code) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_reads_the_number_of_an_error() {
+        for (words, told) in [
+            ("Connection refused (os error 111)", "Connection refused"),
+            (
+                "it went (No such file or directory (os error 2)); look",
+                "it went (No such file or directory); look",
+            ),
+            ("a: (os error 1): b (os error 2)", "a:: b"),
+            ("an (os error x) and (os error 2", "an (os error x) and (os error 2"),
+        ] {
+            assert_eq!(without_os_error(words), told);
+        }
+    }
 
     #[test]
     fn whoever_types_is_told_what_can_be_typed() {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
-use crate::exit::CliError;
+use crate::exit::{CliError, without_os_error};
 use crate::names::with_short_ids;
 use crate::prompt_area::PromptArea;
 use crate::wrap::{hang_of, wrap};
@@ -158,7 +158,10 @@ impl Screen {
         if self.json {
             let _ = self.object(&error.json());
         }
-        let shown = |words: &str| if self.err_is_terminal { with_short_ids(words) } else { words.to_owned() };
+        let shown = |words: &str| {
+            let words = without_os_error(words);
+            if self.err_is_terminal { with_short_ids(&words) } else { words }
+        };
         self.say(format!("{} {}", self.err(TextStyle::Bad, "error:"), shown(&error.what)));
         if let Some(hint) = &error.hint {
             self.say(format!("{} {}", self.err(TextStyle::Good, "hint:"), shown(hint)));

@@ -19,7 +19,7 @@ use api::{Choices, Explained, NewMessage, Part, Receipt, SayParts, To};
 use crate::answering;
 use crate::attached;
 use crate::commands::stop::stop_message;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, without_os_error};
 use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
 use crate::line_editor::Typed;
 use crate::remote::{OrCliError, Remote};
@@ -256,7 +256,9 @@ impl<'a> ChatLoop<'a> {
             self.remote.screen.say(format!("goes along with the next message: {}", tame(&named)));
         }
         if self.attached.is_empty() {
-            self.remote.screen.say("nothing goes along with the next message; /attach FILE lets a file");
+            self.remote
+                .screen
+                .say("nothing goes along with the next message; /attach FILE sends a file along");
         }
         ChatStep::Continue
     }
@@ -441,7 +443,7 @@ impl<'a> ChatLoop<'a> {
         let error =
             why.downcast::<CliError>().unwrap_or_else(|why| CliError::new(Exit::Failed, format!("{why:#}")));
         let screen = self.remote.screen;
-        let what = names::said(&error.what, self.remote);
+        let what = names::said(&without_os_error(&error.what), self.remote);
         screen.say(format!("{} {what}", screen.err(TextStyle::Bad, "error:")));
         if let Some(hint) = &error.hint {
             let hint = names::said(&in_chat(hint), self.remote);

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::completion::Completes;
 use crate::data_dir::write_whole;
-use crate::exit::Exit;
+use crate::exit::{CliError, Exit};
 use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
 use crate::transcript::Transcript;
@@ -38,7 +38,12 @@ pub(crate) async fn export(args: &ExportArgs, remote: &Remote) -> Result<Exit> {
     let text = page.as_deref().unwrap_or(&file);
     match &args.output {
         Some(path) => {
-            write_whole(&std::path::absolute(path)?, String::from_utf8_lossy(text).trim_end())?;
+            let written = write_whole(&std::path::absolute(path)?, String::from_utf8_lossy(text).trim_end());
+            written.map_err(|error| {
+                let why = error.root_cause().to_string();
+                CliError::new(Exit::Failed, format!("{} cannot be written: {why}", path.display()))
+                    .hint("name a file in a directory that is there and that you may write to")
+            })?;
             if remote.screen.json {
                 remote.screen.object(header)?;
             }

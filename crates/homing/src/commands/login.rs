@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use api::client::Client;
-use api::{LinkSignIn, NewSignIn, PasswordSignIn, Secret, SignInFor};
+use api::{Code, LinkSignIn, NewSignIn, PasswordSignIn, Secret, SignInFor};
 use serde_json::json;
 
 use crate::credentials::{Credentials, StoredCredential};
@@ -38,7 +38,8 @@ pub(crate) async fn login(args: LoginArgs, data_dir: &DataDir, screen: Screen) -
     } else {
         by_password(&args, data_dir, screen).await?
     };
-    let signed = Client::new(&url, "").map_err(CliError::from)?.sign_in(&proof).await.or_cli_error()?;
+    let signed = Client::new(&url, "").map_err(CliError::from)?.sign_in(&proof).await.or_cli_error();
+    let signed = if args.link { signed.map_err(of_link)? } else { signed? };
     let token = signed.secret.ok_or_else(|| {
         CliError::new(Exit::Unreachable, format!("{url} let us in without a token")).hint(
             "that is no server of this version: check the address, or use a program of the server's version",
@@ -50,12 +51,26 @@ pub(crate) async fn login(args: LoginArgs, data_dir: &DataDir, screen: Screen) -
             "url": url, "person": signed.person, "handle": signed.handle, "expires": signed.expires
         }))?;
     } else {
-        screen.line(format!("signed in to {url} as {}", signed.handle))?;
+        screen.hanging(0, &format!("signed in to {url} as {}", signed.handle))?;
     }
     if args.link {
         screen.say("the link is used up; `homing user password` gives you a password for the next time");
     }
     Ok(Exit::Done)
+}
+
+/// Whoever came with a link is told of links alone.
+fn of_link(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::WrongSignIn) => error
+            .saying("this link lets nobody in")
+            .hint(
+                "it works once and for a time, and has to be whole: ask whoever gave it to you for another (`homing user link NAME`)",
+            )
+            .into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
 }
 
 async fn by_password(args: &LoginArgs, data_dir: &DataDir, screen: Screen) -> Result<(String, NewSignIn)> {
@@ -86,8 +101,9 @@ fn url_of(args: &LoginArgs, data_dir: &DataDir) -> Result<String> {
         || std::env::var("HOMING_URL").ok().filter(|url| !url.trim().is_empty() && !data_dir.named);
     let here = || data_dir.url().ok().flatten();
     let url = args.url.clone().or_else(variable).or_else(here).ok_or_else(|| {
-        CliError::new(Exit::Usage, "no server is named, and none runs here")
-            .hint("name one with --url http://HOST:PORT")
+        CliError::new(Exit::Usage, "no server is named, and none runs here").hint(
+            "name one with `--url http://HOST:PORT`; whoever was given a link says `homing login --link`",
+        )
     })?;
     check(&url)?;
     Ok(url.trim().trim_end_matches('/').to_owned())

@@ -29,6 +29,7 @@ mod liars;
 mod listed;
 mod looks;
 mod meant;
+mod mistyped;
 mod names;
 mod network;
 mod orphans;

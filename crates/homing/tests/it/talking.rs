@@ -329,7 +329,7 @@ fn files_go_along_by_what_they_are_and_what_cannot_is_refused_by_name_before_any
     };
     refused(&at("long", &vec![b'x'; 5 * 1024 * 1024 + 1]), "at most 5242880");
     refused("/dev/zero", "is no file");
-    refused(homing.place().join("nowhere").to_str().unwrap(), "cannot be read");
+    refused(homing.place().join("nowhere").to_str().unwrap(), "there is no file");
     let piped = homing.run(&["send", "--attach", "-", "look"]);
     piped.expect(2);
     assert!(piped.err.contains("standard input cannot be attached"), "{}", piped.err);

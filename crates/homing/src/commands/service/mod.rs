@@ -209,16 +209,16 @@ fn install(
         screen.object(&json!({ "file": path, "kept": kept, "undone": undone, "other_server": running }))?;
         return Ok(Exit::Done);
     }
-    screen.line(format!("written: {}", path.display()))?;
+    screen.hanging(0, &format!("written: {}", path.display()))?;
     if let Some(kept) = kept {
-        screen.line(format!("what was there before is kept as {}", kept.display()))?;
+        screen.hanging(0, &format!("what was there before is kept as {}", kept.display()))?;
     }
     match (&undone, &holder) {
         (Some((why, commands)), _) => say_what_to_type(why, commands, screen)?,
         (None, None) => {
-            screen.line("it runs, and starts with you; `homing service status` says how it is")?
+            screen.hanging(0, "it runs, and starts with you; `homing service status` says how it is")?
         }
-        (None, Some(_)) => screen.line("it starts with you from the next time on")?,
+        (None, Some(_)) => screen.hanging(0, "it starts with you from the next time on")?,
     }
     if let Some(holder) = holder {
         let start = manager.start_command();
@@ -229,13 +229,13 @@ fn install(
         screen.hanging(0, &words)?;
     }
     if matches!(manager, ServiceRunner::Systemd { .. }) {
-        screen.line("to have it run while you are not logged in: loginctl enable-linger")?;
+        screen.hanging(0, "to have it run while you are not logged in: loginctl enable-linger")?;
     }
     Ok(Exit::Done)
 }
 
 fn say_what_to_type(why: &str, commands: &[String], screen: Screen) -> Result<()> {
-    screen.line(format!("the service manager was not told: {why}"))?;
+    screen.hanging(0, &format!("the service manager was not told: {why}"))?;
     screen.line("type, as this user in a login session:")?;
     commands.iter().try_for_each(|command| screen.line(format!("  {command}")))?;
     Ok(())
@@ -319,8 +319,8 @@ fn remove(manager: &ServiceRunner, force: bool, screen: Screen) -> Result<Exit> 
         return Ok(Exit::Done);
     }
     match removed {
-        true => screen.line(format!("removed: {}; data and sessions stay", path.display()))?,
-        false => screen.line(format!("there is no service: {} is not there", path.display()))?,
+        true => screen.hanging(0, &format!("removed: {}; data and sessions stay", path.display()))?,
+        false => screen.hanging(0, &format!("there is no service: {} is not there", path.display()))?,
     }
     if let Some((why, commands)) = undone {
         say_what_to_type(&why, &commands, screen)?;

@@ -12,9 +12,9 @@ use crate::background;
 use crate::commands::*;
 use crate::data_dir::DataDir;
 use crate::exit::{CliError, Exit, HELP};
-use crate::near_commands;
 use crate::remote::Remote;
 use crate::screen::Screen;
+use crate::usage;
 
 /// Threads of the server. Its work is waiting; the database and the agents have threads and processes of their own.
 const SERVER_THREADS: usize = 2;
@@ -114,14 +114,14 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Says what is wrong with what was typed. What could have been meant instead, our own look says.
+/// Says what is wrong with what was typed, and what could have been meant instead; or prints the help that was asked for.
 fn unparsed(error: clap::Error) -> ExitCode {
     let typed: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    match near_commands::unknown(&error, &typed, &command()) {
-        Some(unknown) => {
-            Screen::new(typed.iter().any(|word| word == "--json")).cli_error(&unknown);
-            unknown.exit.into()
+    match usage::refused(&error, &typed, &command()) {
+        Some(refused) => {
+            Screen::new(typed.iter().any(|word| word == "--json")).cli_error(&refused);
+            refused.exit.into()
         }
         None => error.exit(),
     }
@@ -209,6 +209,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::near_commands;
 
     #[test]
     fn what_people_type_instead_leads_to_commands_that_there_are() {

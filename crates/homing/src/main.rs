@@ -1,6 +1,6 @@
 //! Homing: every message finds its own session. One binary: the server, its commands, and the far side of its agents.
 //!
-//! Read in this order: `cli` (what a person can type; `near_commands` what they may have meant), `commands` (a file each), and what they share: `data_dir`,
+//! Read in this order: `cli` (what a person can type; `usage` what is wrong with it, `near_commands` what they may have meant), `commands` (a file each), and what they share: `data_dir`,
 //! `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is meant),
 //! `people_lookup` (which person or group), `follow` and `tool_calls` (watching a turn), `progress_line` (watching work that takes long), `terminal_prompt`, `keyboard`
 //! and `line_editor` (what is typed), `describe` (facts for people), `transcript` (conversations for people), `screen`, `pager`, `prompt_area` and `markdown` (what
@@ -44,6 +44,7 @@ mod terminal_prompt;
 mod time;
 mod tool_calls;
 mod transcript;
+mod usage;
 mod wall;
 mod wiring;
 mod wrap;

@@ -1,17 +1,20 @@
 //! Commands that somebody may have meant by a word that is none: another word for the same thing, or a slip of the fingers.
 //!
-//! Of slips only the nearest count, so that nobody is sent to `end` who wanted to `send`.
+//! Of slips only the nearest count, so that nobody is sent to `end` who wanted to `send`. What else may be wrong with a command line
+//! is for `usage`.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::exit::{CliError, Exit};
+use crate::screen::tame_name;
 
 /// The most that are offered: more would have to be read.
 const OFFERED_MAX: usize = 3;
 
 /// Words of other programs, and what they are called here.
-const OTHER_WORDS: [(&[&str], &str); 16] = [
+const OTHER_WORDS: [(&[&str], &str); 17] = [
     (&["session", "sessions", "list", "status", "ps", "top"], "ls"),
+    (&["find", "search", "grep"], "ls --text WORDS"),
     (&["hist", "history", "transcript", "cat", "print"], "log"),
     (&["tail", "watch", "follow", "attach"], "log -f"),
     (&["messages", "message", "pending", "waiting"], "queue"),
@@ -35,13 +38,25 @@ pub(crate) fn unknown(error: &clap::Error, typed: &[String], top: &clap::Command
         return None;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let (path, commands) = commands_at(typed, word, top);
-    let near = near(word, &commands, path.len() == 1);
+    let (path, commands) = commands_at(typed, Some(word), top);
+    let is_top = path.len() == 1;
+    let near = near(word, &commands, is_top);
     let path = path.join(" ");
     let offered: Vec<String> = near.iter().map(|command| format!("`{path} {command}`")).collect();
     let all = format!("`{path} --help` lists what there is");
-    let hint = if offered.is_empty() { all } else { format!("did you mean {}? {all}", offered.join(" or ")) };
-    Some(CliError::new(Exit::Usage, format!("there is no command `{path} {word}`")).hint(hint))
+    let hint = match (offered.is_empty(), is_top) {
+        (false, _) => format!("did you mean {}? {all}", offered.join(" or ")),
+        // Whoever wanted to say something has said it as they would to somebody.
+        (true, true) => format!("`homing send -f \"…\"` says something to an agent; {all}"),
+        (true, false) => format!("behind `{path}` comes {}; {all}", either(&commands)),
+    };
+    Some(CliError::new(Exit::Usage, format!("there is no command `{path} {}`", tame_name(word))).hint(hint))
+}
+
+fn either(commands: &[String]) -> String {
+    let mut named: Vec<&str> = commands.iter().map(String::as_str).filter(|name| *name != "help").collect();
+    let last = named.pop().unwrap_or_default();
+    if named.is_empty() { last.to_owned() } else { format!("{} or {last}", named.join(", ")) }
 }
 
 /// The error where a session may stand before a verb: a word that is no session may have been meant as a verb.
@@ -62,10 +77,14 @@ fn verb_near(command: &str, word: &str) -> Option<String> {
     (!offered.is_empty()).then(|| offered.join(" or "))
 }
 
-/// The commands among which this word was to be one, and how one got there.
-fn commands_at(typed: &[String], word: &str, top: &clap::Command) -> (Vec<String>, Vec<String>) {
+/// The commands among which this word was to be one, and how one got there; without a word, as far as one got.
+pub(crate) fn commands_at(
+    typed: &[String],
+    word: Option<&str>,
+    top: &clap::Command,
+) -> (Vec<String>, Vec<String>) {
     let (mut path, mut here) = (vec![top.get_name().to_owned()], top);
-    for typed in typed.iter().take_while(|typed| *typed != word) {
+    for typed in typed.iter().take_while(|typed| Some(typed.as_str()) != word) {
         if let Some(next) = here.find_subcommand(typed) {
             path.push(next.get_name().to_owned());
             here = next;
@@ -159,9 +178,14 @@ mod tests {
 
     #[test]
     fn another_word_for_it_leads_there() {
-        for (typed, meant) in
-            [("sessions", "ls"), ("history", "log"), ("run", "send"), ("kill", "stop"), ("new", "send --new")]
-        {
+        for (typed, meant) in [
+            ("sessions", "ls"),
+            ("history", "log"),
+            ("run", "send"),
+            ("kill", "stop"),
+            ("new", "send --new"),
+            ("find", "ls --text WORDS"),
+        ] {
             assert_eq!(offered(typed), meant, "{typed}");
         }
     }

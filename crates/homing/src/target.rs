@@ -335,6 +335,11 @@ impl TurnArgs {
         let session = match (named, &self.session) {
             ([], session) => session.as_deref(),
             ([named], None) => Some(named.as_str()),
+            ([turn, session], None) if turn.parse::<u32>().is_ok() => {
+                return Err(CliError::new(Exit::Usage, "the session comes first, then the turn")
+                    .hint(format!("`{session} {turn}`, in this order"))
+                    .into());
+            }
             _ => {
                 let what = format!("{:?} is no turn", self.words.join(" "));
                 return Err(CliError::new(Exit::Usage, what).hint("`homing log` numbers the turns").into());

@@ -30,7 +30,7 @@ pub(crate) struct ApproveArgs {
     #[command(subcommand)]
     verb: Option<ApproveVerb>,
     /// The question
-    #[arg(add = Completes::Approvals)]
+    #[arg(value_name = "QUESTION", add = Completes::Approvals)]
     approval: Option<String>,
     #[command(flatten)]
     answer: AnswerArgs,
@@ -43,7 +43,7 @@ enum ApproveVerb {
     /// Go ahead
     Yes {
         /// The question
-        #[arg(add = Completes::Approvals)]
+        #[arg(value_name = "QUESTION", add = Completes::Approvals)]
         approval: String,
         #[command(flatten)]
         remember: RememberArgs,
@@ -51,7 +51,7 @@ enum ApproveVerb {
     /// Do not
     No {
         /// The question
-        #[arg(add = Completes::Approvals)]
+        #[arg(value_name = "QUESTION", add = Completes::Approvals)]
         approval: String,
         #[command(flatten)]
         remember: RememberArgs,

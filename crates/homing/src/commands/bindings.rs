@@ -4,7 +4,7 @@ use anyhow::Result;
 use api::{LIMIT_MAX, Move, PageQuery};
 
 use crate::completion::Completes;
-use crate::exit::Exit;
+use crate::exit::{CliError, Exit};
 use crate::here::Here;
 use crate::remote::{OrCliError, Remote};
 use crate::{names, system, time};
@@ -22,6 +22,7 @@ enum BindingsVerb {
     /// had before
     Move {
         /// The conversation, as `homing bindings` lists it; `.` is this directory's
+        #[arg(value_name = "CONVERSATION")]
         address: String,
         #[arg(add = Completes::OpenSessions)]
         session: String,
@@ -31,6 +32,11 @@ enum BindingsVerb {
 pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit> {
     match args.verb {
         None => list(remote).await?,
+        Some(BindingsVerb::Move { address, session }) if session == "." => {
+            return Err(CliError::new(Exit::Usage, "the conversation comes first, then the session")
+                .hint(format!("`homing bindings move . {address}`"))
+                .into());
+        }
         Some(BindingsVerb::Move { address, session }) => {
             let session = names::session(&session, remote).await?;
             let is_here = address == ".";

@@ -1,8 +1,50 @@
 //! What people type in their first hours that is not quite right, or comes at the wrong moment: what they are told, and that nothing else
 //! is done. Each of these was seen to puzzle somebody who had only the guide.
 
+use testkit::Homing;
+
+use crate::names::terminal;
 use crate::people::{Person, add, url_of};
 use crate::{homing, setup};
+
+/// The words of a refusal, which says all of these and nothing that only a program can use.
+#[track_caller]
+fn refused(homing: &Homing, arguments: &[&str], code: i32, says: &[&str]) {
+    let refused = homing.run(arguments);
+    assert_eq!(refused.code, Some(code), "{arguments:?}: {}", refused.err);
+    for words in says {
+        assert!(refused.err.contains(words), "{words:?} in {}", refused.err);
+    }
+    assert!(!refused.err.contains("os error"), "{}", refused.err);
+}
+
+#[test]
+fn a_command_that_is_none_leads_to_saying_something_or_to_what_comes_behind_it() {
+    let homing = homing();
+    refused(&homing, &["what is this?"], 2, &["no command `homing what is this?`", "`homing send -f \"…\"`"]);
+    refused(&homing, &["search", "till"], 2, &["`homing ls --text WORDS`"]);
+    refused(&homing, &["grant", "till", "bob", "view"], 2, &["behind `homing grant` comes ls, give, take,"]);
+    refused(&homing, &["bindings", "move", "-", "."], 2, &["`homing bindings move . -`"]);
+    let object = homing.run(&["ls", "--json", "till"]).json(2);
+    assert_eq!(
+        (object["code"].as_str(), object["title"].as_str()),
+        (Some("usage"), Some("`homing ls` does not take `till`"))
+    );
+}
+
+#[test]
+fn a_turn_that_is_named_before_its_session_says_the_order() {
+    let homing = homing();
+    for command in ["diff", "undo"] {
+        refused(
+            &homing,
+            &[command, "10", "fruit"],
+            2,
+            &["the session comes first, then the turn", "`fruit 10`"],
+        );
+    }
+    refused(&homing, &["undo", "one", "two"], 2, &["is no turn"]);
+}
 
 #[test]
 fn a_link_that_is_not_good_is_not_about_passwords() {
@@ -38,4 +80,13 @@ fn files_that_are_not_there_are_named_without_a_number_of_the_system() {
         1,
         &["nowhere/talk.md cannot be written: No such file"],
     );
+}
+
+#[test]
+fn a_narrow_terminal_breaks_words_of_ours_between_words() {
+    let homing = homing();
+    let shown = terminal(&homing, 40, "homing service remove; homing sned; homing send x --folow");
+    let is_whole = |line: &&str| line.chars().count() <= 40 || !line.contains(' ');
+    assert!(shown.lines().all(|line| is_whole(&line)), "{shown}");
+    assert!(shown.contains("`--follow`"), "{shown}");
 }

@@ -9,7 +9,7 @@ use crate::yard::Yard;
 use crate::{homing, sessions, setup, text};
 
 /// The picture on a terminal of this width while a shell runs this there; `homing` is the binary under test.
-fn terminal(homing: &Homing, columns: usize, line: &str) -> String {
+pub(crate) fn terminal(homing: &Homing, columns: usize, line: &str) -> String {
     terminal_of(homing.command(), homing, columns, line)
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Follower<'a> {
     pub(crate) tools: ToolCalls,
     /// The last question.
     asked: Option<OpenApproval>,
+    /// True while the server is looked for.
+    pub(crate) is_away: bool,
     /// Until when a rule may answer it, if nobody was told of it yet.
     untold: Option<Instant>,
     /// When it is to be told that the agent is still being started, as long as the words are not handed over.
@@ -63,8 +65,8 @@ pub(crate) enum FollowStep {
     On,
     /// The agent asks a person.
     Question(OpenApproval),
-    /// The last question needs no answer any more.
-    Settled,
+    /// The last question needs no answer any more. A person's answer is told only to those who did not give it.
+    Settled(Option<String>),
     /// The message is final, or held until somebody does something.
     Over(Box<Receipt>),
 }
@@ -78,6 +80,11 @@ pub(crate) struct OpenApproval {
     pub(crate) options: Vec<String>,
 }
 
+/// Says what somebody else answered to a question that is open here.
+pub(crate) fn answered_elsewhere(answer: &str) -> String {
+    tame(&format!("answered elsewhere: {answer}"))
+}
+
 impl OpenApproval {
     /// The question, for people.
     pub(crate) fn words(&self) -> String {
@@ -87,13 +94,18 @@ impl OpenApproval {
 
     /// The command that answers it.
     pub(crate) fn how(&self) -> String {
-        let answer = match self.form {
-            QuestionForm::Permission => "--yes",
-            QuestionForm::Choice => "--choose N",
-            QuestionForm::Words => "--say TEXT",
-        };
-        format!("answer with `homing approve {} {answer}`, or --no", self.approval)
+        format!("answer with {}", answering_command(&self.approval, self.form))
     }
+}
+
+/// The command that answers a question of this form, or says no to it.
+pub(crate) fn answering_command(approval: &str, form: QuestionForm) -> String {
+    let answer = match form {
+        QuestionForm::Permission => "--yes",
+        QuestionForm::Choice => "--choose N",
+        QuestionForm::Words => "--say TEXT",
+    };
+    format!("`homing approve {approval} {answer}`, or --no")
 }
 
 impl<'a> Follower<'a> {
@@ -121,6 +133,7 @@ impl<'a> Follower<'a> {
             starts,
             over,
             waits,
+            is_away: false,
             notice: None,
         };
         if let Some(now) = now {
@@ -183,11 +196,13 @@ impl<'a> Follower<'a> {
             FollowItem::Live(_) | FollowItem::Progress(_) => Ok(FollowStep::On),
             FollowItem::Fact(fact) => self.fact(&fact).await,
             FollowItem::Away { reason } => {
+                self.is_away = true;
                 self.shown.aside(&describe::away(&reason))?;
                 self.shown.wait_for("waiting for the server …");
                 Ok(FollowStep::On)
             }
             FollowItem::Back => {
+                self.is_away = false;
                 self.shown.aside(describe::BACK)?;
                 Ok(FollowStep::On)
             }
@@ -221,7 +236,7 @@ impl<'a> Follower<'a> {
             What::Rule(RuleFact::Answered { answer, by, .. }) => self.answered(answer, by.as_deref()),
             What::Rule(RuleFact::Lapsed { .. }) => {
                 self.untold = None;
-                Ok(FollowStep::Settled)
+                Ok(FollowStep::Settled(None))
             }
             What::Rule(
                 RuleFact::TurnEnded { .. } | RuleFact::Withdrawn { .. } | RuleFact::MessageRefused { .. },
@@ -311,10 +326,11 @@ impl<'a> Follower<'a> {
         if let Some(asked) = self.untold_question() {
             self.shown.aside(&asked.words())?;
         }
+        let by_person = told.is_none().then_some(answer);
         if let Some(told) = told {
             self.shown.aside(&told)?;
         }
-        Ok(FollowStep::Settled)
+        Ok(FollowStep::Settled(by_person))
     }
 
     fn story(&mut self, story: &Story) -> Result<FollowStep> {

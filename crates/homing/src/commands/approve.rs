@@ -3,10 +3,12 @@
 mod rules;
 
 use anyhow::Result;
+use api::client::ClientError;
 use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionForm, Remember};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
+use crate::follow::answering_command;
 use crate::names::{self, Kind};
 use crate::remote::{OrCliError, Remote};
 use crate::table::{self, Column};
@@ -137,7 +139,8 @@ async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remo
     let approval = names::approval(approval, remote).await?;
     let said = ApprovalAnswer { answer, remember };
     let (words, remembers) = (describe::answer(&said.answer), said.remember);
-    let now = remote.client.answer(&approval, said).await.or_cli_error()?.into_inner();
+    let now = remote.client.answer(&approval, said).await.map_err(|refused| too_late(refused, &approval))?;
+    let now = now.into_inner();
     remote.done(&now, format!("{} {words}", names::printed(&now.id, remote)))?;
     if remembers.is_some() {
         remote.screen.say(
@@ -145,6 +148,22 @@ async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remo
         );
     }
     Ok(Exit::Done)
+}
+
+/// Whoever comes too late is told who was first, what they said and when.
+fn too_late(refused: ClientError, approval: &str) -> CliError {
+    let before = match &refused {
+        ClientError::Refused(problem) => problem.answered.clone(),
+        _ => None,
+    };
+    let error = CliError::from(refused);
+    let Some(before) = before else { return error };
+    let by = before.by_handle.or(before.by).unwrap_or_else(|| "nobody in time".to_owned());
+    let at = before.at.map(|at| format!(" at {}", time::clock(at))).unwrap_or_default();
+    error.hint(format!(
+        "the answer was {}, by {by}{at}, and stands; `homing approve {approval}` shows the question",
+        describe::answer(&before.answer)
+    ))
 }
 
 async fn list(remote: &Remote) -> Result<Exit> {
@@ -178,14 +197,18 @@ async fn show(approval: &str, remote: &Remote) -> Result<Exit> {
         remote.screen.object(&approval)?;
         return Ok(Exit::Done);
     }
-    remote.screen.line(question(&approval))?;
+    remote.screen.hanging(0, &question(&approval))?;
     for (number, option) in approval.options.iter().enumerate() {
         remote.screen.line(format!("  {number}  {}  {}", option.name, option.description).trim_end())?;
     }
     let session = format!("turn {} of {}", approval.turn, names::shown_id(&approval.session, remote));
     let place = [approval.agent.clone(), approval.directory.clone()].into_iter().flatten();
-    remote.screen.line([session].into_iter().chain(place).collect::<Vec<_>>().join(", "))?;
-    remote.screen.line(standing(&approval))?;
+    remote.screen.hanging(0, &[session].into_iter().chain(place).collect::<Vec<_>>().join(", "))?;
+    remote.screen.hanging(0, &standing(&approval))?;
+    if approval.state == ApprovalState::Open {
+        let words = format!("answer with {}", answering_command(&approval.id, approval.form));
+        remote.screen.progress(names::said(&words, remote));
+    }
     Ok(Exit::Done)
 }
 

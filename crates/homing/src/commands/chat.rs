@@ -20,7 +20,7 @@ use crate::answering;
 use crate::attached;
 use crate::commands::stop::stop_message;
 use crate::exit::{CliError, Exit, without_os_error};
-use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
+use crate::follow::{FollowStep, Follower, OpenApproval, answered_elsewhere, conclude};
 use crate::line_editor::Typed;
 use crate::remote::{OrCliError, Remote};
 use crate::screen::{TextStyle, tame};
@@ -317,9 +317,11 @@ impl<'a> ChatLoop<'a> {
                         self.ask(&asked)?;
                         question = Some(asked);
                     }
-                    FollowStep::Settled => {
-                        question = None;
+                    FollowStep::Settled(by_person) => {
                         self.input.ask_nothing()?;
+                        if let (Some(_), Some(answer)) = (question.take(), by_person) {
+                            self.remote.screen.say(answered_elsewhere(&answer));
+                        }
                     }
                     FollowStep::Over(receipt) => {
                         if conclude(&receipt, self.remote)? == Exit::Failed && !self.input.is_by_hand() {

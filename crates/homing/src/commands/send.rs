@@ -9,7 +9,7 @@ use api::{Delivery, NewMessage, Receipt, SayParts};
 
 use crate::commands::stop::stop_message;
 use crate::exit::{CliError, Exit};
-use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
+use crate::follow::{FollowStep, Follower, OpenApproval, answered_elsewhere, conclude};
 use crate::keyboard::Interrupts;
 use crate::line_editor::{self, LineEditor, Typed};
 use crate::remote::Remote;
@@ -110,7 +110,12 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
         tokio::select! {
             step = follower.step() => match step? {
                 FollowStep::On => {}
-                FollowStep::Settled => question = None,
+                FollowStep::Settled(by_person) => {
+                    // Whoever answered here has seen it.
+                    if let (Some(_), Some(answer)) = (question.take(), by_person) {
+                        remote.screen.say(answered_elsewhere(&answer));
+                    }
+                }
                 FollowStep::Question(asked) => {
                     remote.screen.say(asked.words());
                     notify::agent_asks(&asked, remote);
@@ -135,9 +140,8 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
             typed = next_typed(&mut question) => {
                 let words = match typed? {
                     Typed::Interrupt | Typed::Leave => {
-                        drop(question);
-                        follower.leave_line()?;
-                        return leave(remote, receipt, &mut interrupts).await;
+                        let asked = question.take().map(|(asked, _)| asked);
+                        return leave(&mut follower, asked, remote, receipt, &mut interrupts).await;
                     }
                     Typed::Unfold => continue,
                     Typed::Answer(key) => key.to_string(),
@@ -150,9 +154,8 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
                 }
             }
             () = interrupts.next() => {
-                drop(question);
-                follower.leave_line()?;
-                return leave(remote, receipt, &mut interrupts).await;
+                let asked = question.take().map(|(asked, _)| asked);
+                return leave(&mut follower, asked, remote, receipt, &mut interrupts).await;
             }
         }
     }
@@ -166,9 +169,27 @@ async fn next_typed(question: &mut Option<(OpenApproval, LineEditor)>) -> Result
     }
 }
 
-/// Ctrl-C once detaches and says how to stop; twice stops.
-async fn leave(remote: &Remote, receipt: &Receipt, interrupts: &mut Interrupts) -> Result<Exit> {
-    remote.screen.say("detached: the turn goes on. Ctrl-C again stops it");
+/// Ctrl-C once detaches and says how to answer what is asked, and how to stop; twice stops.
+async fn leave(
+    follower: &mut Follower<'_>,
+    asked: Option<OpenApproval>,
+    remote: &Remote,
+    receipt: &Receipt,
+    interrupts: &mut Interrupts,
+) -> Result<Exit> {
+    follower.leave_line()?;
+    if follower.is_away {
+        let words = format!(
+            "left while the server is away; once it is back, `homing show {}` says what came of this",
+            receipt.id
+        );
+        remote.screen.say(names::said(&words, remote));
+        return Ok(Exit::Detached);
+    }
+    remote.screen.say(match asked {
+        Some(_) => "detached: the turn waits for an answer. Ctrl-C again stops it",
+        None => "detached: the turn goes on. Ctrl-C again stops it",
+    });
     if tokio::time::timeout(SECOND_WAIT, interrupts.next()).await.is_ok() {
         let stopped = stop_message(remote, &receipt.id).await?;
         remote.screen.say(stopped.words());
@@ -176,6 +197,9 @@ async fn leave(remote: &Remote, receipt: &Receipt, interrupts: &mut Interrupts) 
             remote.screen.object(&stopped.receipt)?;
         }
         return Ok(Exit::Failed);
+    }
+    if let Some(asked) = asked {
+        remote.screen.say(names::said(&asked.how(), remote));
     }
     remote.screen.say(names::said(&format!("to stop it later: `homing stop {}`", receipt.id), remote));
     Ok(Exit::Detached)

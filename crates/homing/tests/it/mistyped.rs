@@ -1,11 +1,14 @@
 //! What people type in their first hours that is not quite right, or comes at the wrong moment: what they are told, and that nothing else
 //! is done. Each of these was seen to puzzle somebody who had only the guide.
 
-use testkit::Homing;
+use testkit::{Homing, Terminal, TerminalSize};
 
 use crate::names::terminal;
 use crate::people::{Person, add, url_of};
-use crate::{homing, setup};
+use crate::{homing, setup, text};
+
+const USUAL: TerminalSize = TerminalSize { columns: 80, rows: 24 };
+const CTRL_C: &str = "\x03";
 
 /// The words of a refusal, which says all of these and nothing that only a program can use.
 #[track_caller]
@@ -30,6 +33,30 @@ fn a_command_that_is_none_leads_to_saying_something_or_to_what_comes_behind_it()
         (object["code"].as_str(), object["title"].as_str()),
         (Some("usage"), Some("`homing ls` does not take `till`"))
     );
+}
+
+#[test]
+fn a_question_that_is_left_open_says_how_it_is_answered() {
+    let homing = homing();
+    let mut command = homing.command();
+    command.args(["send", "-f", "!ask shell"]);
+    let mut asked = Terminal::start(command, USUAL);
+    asked.until_last("y/n>");
+    asked.press(CTRL_C);
+    asked.until("the turn waits for an answer");
+    assert_eq!(asked.until_ended().code(), Some(130));
+    let lines = asked.lines().join("\n");
+    assert!(lines.contains("answer with `homing approve ") && lines.contains(" --yes`, or --no"), "{lines}");
+    // Whoever looks at it, too.
+    let shown = terminal(&homing, 80, "homing approve; homing approve @1");
+    assert!(
+        shown.contains("open; without an answer by") && shown.contains("answer with `homing approve "),
+        "{shown}"
+    );
+    // Whoever comes too late hears who was first, and what they said.
+    let question = text(&homing.run(&["approve", "--json"]).json(0)["items"][0], "id");
+    homing.run(&["approve", "yes", &question]).expect(0);
+    refused(&homing, &["approve", "no", &question], 1, &["the answer was yes, by ", " at ", "and stands"]);
 }
 
 #[test]

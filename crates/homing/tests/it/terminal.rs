@@ -178,6 +178,7 @@ fn a_question_that_somebody_else_answers_is_asked_no_more() {
     terminal.until_last("y/n>");
     let page = homing.run(&["approve", "--json"]).json(0);
     homing.run(&["approve", "no", &text(&page["items"][0], "id")]).expect(0);
+    terminal.until("answered elsewhere: no");
     terminal.until("shell: denied");
     terminal.until_last(">");
 }
@@ -194,6 +195,7 @@ fn send_answers_questions_in_place_at_a_terminal() {
     let lines = terminal.until("shell: denied");
     assert!(terminal.until_ended().success());
     assert!(lines.iter().any(|line| line.contains("may I use shell?")), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("elsewhere")), "{lines:#?}");
     assert!(!terminal.lines().iter().any(|line| line.contains("y/n")), "{:#?}", terminal.lines());
 }
 

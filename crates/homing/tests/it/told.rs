@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use testkit::{Homing, eventually};
 
@@ -98,6 +99,22 @@ fn a_server_that_goes_away_is_noticed_within_two_seconds_said_and_resumed_from()
     let (code, said) = watching.end();
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("interrupted"), "the end of the turn is told: {said}");
+}
+
+#[test]
+fn whoever_leaves_while_the_server_is_away_is_not_told_that_the_turn_goes_on() {
+    let mut homing = homing();
+    let mut watching = Watching::start(&homing, &["send", "-f", "!sleep 600000"]);
+    until_running(&homing);
+    homing.kill9();
+    let said = watching.until_says("the server went away");
+    assert!(!said.contains("os error"), "{said}");
+    let pid = Pid::from_raw(watching.child.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let (code, said) = watching.end();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("left while the server is away") && !said.contains("goes on"), "{said}");
+    assert!(said.contains("`homing show msg_"), "{said}");
 }
 
 #[test]

@@ -147,6 +147,9 @@ fn dispatch(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit
 
 /// The commands that are clients of the server.
 async fn ask(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    if let Command::Send(args) = &command {
+        args.check()?;
+    }
     let may_offer = matches!(command, Command::Send(_) | Command::Chat(_));
     let remote = match Remote::find(data_dir, screen) {
         Err(error) if may_offer => background::offer(error, data_dir, screen).await?,

@@ -141,6 +141,11 @@ impl TargetArgs {
         Self { new: true, ..Self::default() }
     }
 
+    /// True if a session was named, so that nothing else names one.
+    pub(crate) fn names_session(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// The destination that a message names.
     pub(crate) async fn resolve(&self, make: &MakeArgs, remote: &Remote) -> Result<Target> {
         let is_unnamed = self.session.is_none() && self.conversation.is_none();

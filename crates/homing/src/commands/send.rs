@@ -10,6 +10,7 @@ use api::{Delivery, NewMessage, Receipt, SayParts};
 use crate::commands::stop::stop_message;
 use crate::exit::{CliError, Exit};
 use crate::follow::{FollowStep, Follower, OpenApproval, answered_elsewhere, conclude};
+use crate::here::quoted;
 use crate::keyboard::Interrupts;
 use crate::line_editor::{self, LineEditor, Typed};
 use crate::remote::Remote;
@@ -49,6 +50,27 @@ pub(crate) struct SendArgs {
 }
 
 impl SendArgs {
+    /// Refuses what cannot be meant, before a server is looked for or started.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.text.as_slice() {
+            [] if self.attach.is_empty() && io::stdin().is_terminal() => Err(nothing_to_say().into()),
+            [name, words @ ..]
+                if !words.is_empty() && is_name_of_session(name) && !self.target.names_session() =>
+            {
+                let what =
+                    format!("{name} names a session, and stands where the words begin; nothing was said");
+                let words = words.join(" ");
+                let hint = format!(
+                    "`homing send -s {name} {}` says the rest to that session; between quotes it is words, too: `homing send {}`",
+                    quoted(&words),
+                    quoted(&format!("{name} {words}"))
+                );
+                Err(CliError::new(Exit::Usage, what).hint(hint).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn delivery(&self) -> Option<Delivery> {
         match (self.steer, self.interrupt) {
             (true, _) => Some(Delivery::Steer),
@@ -91,11 +113,20 @@ fn words_of(arguments: &[String], has_files: bool) -> Result<String> {
         io::stdin().read_to_string(&mut text).context("standard input")?;
     }
     if text.trim().is_empty() && !has_files {
-        return Err(CliError::new(Exit::Usage, "there is nothing to say")
-            .hint("`homing send \"your message\"` says something, `homing chat` begins a conversation")
-            .into());
+        return Err(nothing_to_say().into());
     }
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+fn nothing_to_say() -> CliError {
+    CliError::new(Exit::Usage, "there is nothing to say")
+        .hint("`homing send \"your message\"` says something, `homing chat` begins a conversation")
+}
+
+/// True of what names a session in other commands and would be the first word of a message here: a line of a list, or `-`.
+fn is_name_of_session(word: &str) -> bool {
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    word == "-" || word.strip_prefix('@').is_some_and(is_number)
 }
 
 async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {

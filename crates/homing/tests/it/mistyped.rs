@@ -5,7 +5,7 @@ use testkit::{Homing, Terminal, TerminalSize};
 
 use crate::names::terminal;
 use crate::people::{Person, add, url_of};
-use crate::{homing, setup, text};
+use crate::{homing, sessions, setup, text};
 
 const USUAL: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 const CTRL_C: &str = "\x03";
@@ -19,6 +19,34 @@ fn refused(homing: &Homing, arguments: &[&str], code: i32, says: &[&str]) {
         assert!(refused.err.contains(words), "{words:?} in {}", refused.err);
     }
     assert!(!refused.err.contains("os error"), "{}", refused.err);
+}
+
+#[test]
+fn the_name_of_a_session_is_not_said_to_another_one() {
+    let homing = homing();
+    refused(
+        &homing,
+        &["send", "@2", "and more"],
+        2,
+        &["nothing was said", "`homing send -s @2 'and more'`", "`homing send '@2 and more'`"],
+    );
+    refused(&homing, &["send", "-", "hello"], 2, &["nothing was said", "`homing send -s - hello`"]);
+    assert_eq!(sessions(&homing, &[]).len(), 0, "nothing was said to anybody");
+    // Words that are alone, or that follow a session's name, are words.
+    homing.run(&["send", "-f", "@2 and more"]).expect(0);
+    let id = text(&sessions(&homing, &[])[0], "id");
+    assert!(homing.run(&["send", "-f", "-s", &id, "@2", "more"]).expect(0).contains("#2 @2 more"));
+}
+
+#[test]
+fn whoever_says_nothing_is_told_so_before_a_server_is_started_for_it() {
+    let homing = homing();
+    let mut command = homing.command();
+    command.arg("send").env("HOMING_DATA", homing.root().join("none"));
+    let mut terminal = Terminal::start(command, USUAL);
+    assert_eq!(terminal.until_ended().code(), Some(2));
+    let lines = terminal.lines().join("\n");
+    assert!(lines.contains("there is nothing to say") && !lines.contains("Start one"), "{lines}");
 }
 
 #[test]

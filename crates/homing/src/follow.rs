@@ -328,7 +328,7 @@ impl<'a> Follower<'a> {
         }
         let by_person = told.is_none().then_some(answer);
         if let Some(told) = told {
-            self.shown.aside(&told)?;
+            self.shown.aside(&names::said(&told, self.remote))?;
         }
         Ok(FollowStep::Settled(by_person))
     }

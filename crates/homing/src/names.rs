@@ -8,7 +8,7 @@ use api::{
     Explained, FactsQuery, LIMIT_MAX, Offer, PageQuery, RouteQuery, RuleFact, Session, SessionsQuery, What,
     Worktrees, WorktreesQuery,
 };
-use kernel::{ApprovalId, MessageId, SessionId};
+use kernel::{ApprovalId, MessageId, RuleId, SessionId};
 use serde::{Deserialize, Serialize};
 use store::TypedName;
 
@@ -37,6 +37,8 @@ pub(crate) enum Kind {
     Worktree,
     /// A session that is offered to somebody.
     Offer,
+    /// A rule for questions.
+    Rule,
 }
 
 impl Kind {
@@ -47,6 +49,7 @@ impl Kind {
             Self::Approval => ("question", "`homing approve`"),
             Self::Worktree => ("worktree", "`homing worktree ls`"),
             Self::Offer => ("offered session", "`homing grant offers`"),
+            Self::Rule => ("rule", "`homing approve rules`"),
         }
     }
 }
@@ -134,6 +137,19 @@ pub(crate) async fn approval(typed: &str, remote: &Remote) -> Result<String> {
     }
 }
 
+/// The rule that is meant.
+pub(crate) async fn rule(typed: &str, remote: &Remote) -> Result<String> {
+    match typed {
+        whole if whole.parse::<RuleId>().is_ok() => Ok(whole.to_owned()),
+        line if line.starts_with('@') => at(line, &[Kind::Rule], remote).map(|(_, id)| id),
+        name => {
+            let typed = TypedName::new(RuleId::PREFIX, name);
+            let rules = remote.client.rules().await.or_cli_error()?.items.into_iter().map(|rule| rule.id);
+            one_of(Kind::Rule, name, rules.filter(|id| typed.is_of(id)).collect(), remote)
+        }
+    }
+}
+
 /// The worktree that is meant, and its session: by its name, by how it begins or ends if only one does so, or as a line of the last list.
 pub(crate) async fn worktree(
     session: Option<String>,
@@ -217,7 +233,7 @@ fn known(words: &str, remote: &Remote) -> String {
 
 /// Lets messages and questions go by pieces of these ids in this terminal, also once they are over.
 pub(crate) fn met(mut ids: Vec<String>, remote: &Remote) {
-    ids.retain(|id| id.parse::<SessionId>().is_err());
+    ids.retain(|id| id.parse::<SessionId>().is_err() && id.parse::<RuleId>().is_err());
     if !ids.is_empty() {
         TerminalLists::meet(&remote.url, &ids);
     }
@@ -242,6 +258,7 @@ fn is_id(word: &str) -> bool {
     word.parse::<SessionId>().is_ok()
         || word.parse::<MessageId>().is_ok()
         || word.parse::<ApprovalId>().is_ok()
+        || word.parse::<RuleId>().is_ok()
 }
 
 /// The end of an id that no other of these has, and that is no number: where turns stand, a number is one. Ids are made in the
@@ -329,7 +346,7 @@ fn shown_here(kind: Kind, remote: &Remote) -> Vec<String> {
     let is_one = |id: &&String| match kind {
         Kind::Message => id.parse::<MessageId>().is_ok(),
         Kind::Approval => id.parse::<ApprovalId>().is_ok(),
-        Kind::Session | Kind::Worktree | Kind::Offer => false,
+        Kind::Session | Kind::Worktree | Kind::Offer | Kind::Rule => false,
     };
     lists.lines(kind).iter().chain(lists.met()).filter(is_one).cloned().collect()
 }
@@ -431,7 +448,7 @@ fn unknown(kind: Kind, name: &str) -> anyhow::Error {
         Kind::Session => "`homing ls --all` lists sessions; a session is named by its id, the beginning or end of it, @LINE of the last list, - or a title that somebody gave it".to_owned(),
         Kind::Message => format!("{list} lists what waits; those that are over go by a piece of their ids in their directory, and where you saw them; others by the whole id (msg_…)"),
         Kind::Approval => format!("{list} lists the open ones; one that is settled goes by a piece of its id where you saw it, else by the whole id (apr_…)"),
-        Kind::Worktree | Kind::Offer => format!("{list} lists them"),
+        Kind::Worktree | Kind::Offer | Kind::Rule => format!("{list} lists them"),
     };
     CliError::new(Exit::NotFound, format!("no {what} goes by the name {name:?}")).hint(hint).into()
 }

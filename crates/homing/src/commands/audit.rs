@@ -4,6 +4,7 @@ use anyhow::Result;
 use api::{At, AuditQuery, Entry, LIMIT_MAX, Page};
 
 use crate::exit::{CliError, Exit};
+use crate::names::{self, SessionOrMessage};
 use crate::people_lookup::person_id;
 use crate::remote::{OrCliError, Remote};
 use crate::{system, time};
@@ -26,7 +27,7 @@ pub(crate) struct AuditArgs {
     /// The wish: a word as the list shows it
     #[arg(long, value_name = "WORD")]
     what: Option<String>,
-    /// The subject: an id or a name
+    /// The subject: an id, a name, or @LINE of the last list
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
     /// Every entry, one JSON object per line
@@ -45,12 +46,16 @@ pub(crate) async fn audit(args: AuditArgs, remote: &Remote) -> Result<Exit> {
         Some(name) => Some(person_id(name, remote).await?),
         None => None,
     };
+    let subject = match args.subject.as_deref() {
+        Some(line) if line == "-" || line.starts_with('@') => Some(subject(line, remote).await?),
+        _ => args.subject,
+    };
     let query = AuditQuery {
         since: moment(args.since.as_deref())?,
         until: moment(args.until.as_deref())?,
         who,
         what: args.what,
-        subject: args.subject,
+        subject,
         limit: None,
         cursor: None,
     };
@@ -66,7 +71,7 @@ pub(crate) async fn audit(args: AuditArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.object(&page)?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<Vec<String>> = page.items.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = page.items.iter().map(|entry| row(entry, remote)).collect();
     remote.screen.table(&["WHEN", "WHO", "WHAT", "ABOUT", "RESULT", "DOOR", "ADDRESS"], &rows)?;
     if page.next.is_some() {
         remote.screen.say(format!("there are more; `--limit {}` shows them", args.limit.saturating_mul(10)));
@@ -74,7 +79,15 @@ pub(crate) async fn audit(args: AuditArgs, remote: &Remote) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+/// The session or the message that a line of the last list names, or the session that this directory had before. Whatever else is typed
+/// may be the name of anything.
+async fn subject(line: &str, remote: &Remote) -> Result<String> {
+    Ok(match names::session_or_message(line, remote).await? {
+        SessionOrMessage::Session(id) | SessionOrMessage::Message(id) => id,
+    })
+}
+
+fn row(entry: &Entry, remote: &Remote) -> Vec<String> {
     let named = |who: api::Who| match who.handle {
         Some(handle) => handle,
         // Homing itself, where it acts without being asked.
@@ -87,7 +100,7 @@ fn row(entry: &Entry) -> Vec<String> {
         time::full(entry.at),
         who,
         entry.what.clone(),
-        about.join(" "),
+        names::printed(&about.join(" "), remote),
         entry.refused.clone().unwrap_or_else(|| "done".to_owned()),
         entry.door.clone(),
         entry.address.clone().unwrap_or_default(),

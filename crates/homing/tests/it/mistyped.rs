@@ -1,6 +1,7 @@
 //! What people type in their first hours that is not quite right, or comes at the wrong moment: what they are told, and that nothing else
 //! is done. Each of these was seen to puzzle somebody who had only the guide.
 
+use serde_json::json;
 use testkit::{Homing, Terminal, TerminalSize};
 
 use crate::names::terminal;
@@ -85,6 +86,24 @@ fn a_question_that_is_left_open_says_how_it_is_answered() {
     let question = text(&homing.run(&["approve", "--json"]).json(0)["items"][0], "id");
     homing.run(&["approve", "yes", &question]).expect(0);
     refused(&homing, &["approve", "no", &question], 1, &["the answer was yes, by ", " at ", "and stands"]);
+}
+
+#[test]
+fn a_rule_goes_by_its_line_and_by_a_piece_of_its_id() {
+    let homing = homing();
+    for tool in ["shell", "paint"] {
+        homing.run(&["approve", "rules", "add", "--tool", tool, "--deny"]).expect(0);
+    }
+    let ids = homing.run(&["approve", "rules", "--json"]).json(0);
+    let ids: Vec<String> = ids["items"].as_array().unwrap().iter().map(|rule| text(rule, "id")).collect();
+    let shown = terminal(&homing, 80, "homing approve rules; homing approve rules remove @2");
+    assert!(shown.contains("@1  ") && shown.contains("counts no more") && !shown.contains("rul_"), "{shown}");
+    let left = homing.run(&["approve", "rules", "--json"]).json(0);
+    let left = text(&left["items"][0], "id");
+    assert!(ids.contains(&left));
+    homing.run(&["approve", "rules", "remove", &left[left.len() - 8..]]).expect(0);
+    assert_eq!(homing.run(&["approve", "rules", "--json"]).json(0)["items"], json!([]));
+    refused(&homing, &["approve", "rules", "remove", "zzzzzz"], 3, &["no rule goes by the name"]);
 }
 
 #[test]

@@ -532,3 +532,28 @@ fn in_a_worktree_names_mean_what_they_mean_elsewhere_and_no_name_means_its_sessi
     assert_eq!(id(&["show", "--json"]), session, "it is that session's all the same");
     assert_eq!(sessions(homing, &["--all"]).len(), 2, "both are as they were");
 }
+
+#[test]
+fn a_rule_and_the_audit_take_a_session_by_its_names_and_show_it_by_a_short_one() {
+    let homing = homing();
+    let id = begin(&homing, "hello");
+    homing.run(&["rename", &id, "till"]).expect(0);
+    for name in ["till", end_of(&id), &id] {
+        let rule = ["approve", "rules", "add", "--tool", "shell", "--deny", "--session", name, "--json"];
+        assert_eq!(text(&homing.run(&rule).json(0), "session"), id, "{name}");
+    }
+    let missed = homing.run(&["approve", "rules", "add", "--deny", "--session", "tll"]);
+    assert!(
+        missed.expect(3).is_empty() && missed.err.contains("no session goes by the name"),
+        "{}",
+        missed.err
+    );
+    let shown = terminal(
+        &homing,
+        80,
+        "homing ls; homing approve rules add --tool paint --deny --session @1; homing audit --subject @1 -n 2",
+    );
+    assert!(!shown.contains("rul_") && shown.contains(&id[id.len() - 6..]), "{shown}");
+    let audit = shown.split("ABOUT").nth(1).expect("the audit has rows");
+    assert!(!audit.contains(&id) && audit.contains(&id[id.len() - 6..]), "{audit}");
+}

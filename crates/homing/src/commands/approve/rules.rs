@@ -5,9 +5,22 @@ use api::{NewRule, Rule, RuleEffect};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
+use crate::names::{self, Kind};
 use crate::people_lookup::{GranteeNames, grantee};
 use crate::remote::{OrCliError, Remote};
-use crate::time;
+use crate::table::{self, Column};
+use crate::{here, time};
+
+const COLUMNS: [Column; 8] = [
+    Column::new("").goes(5),
+    Column::new("RULE"),
+    Column::new("WHAT"),
+    Column::new("TOOL").right(8),
+    Column::new("AGENT").goes(3),
+    Column::new("WHERE").left(14).goes(4),
+    Column::new("UNTIL").goes(2),
+    Column::new("BY").goes(1),
+];
 
 /// List, add or remove rules for what agents ask
 ///
@@ -29,7 +42,7 @@ enum RulesVerb {
     /// Remove one
     #[command(visible_alias = "rm")]
     Remove {
-        /// The rule
+        /// The rule: its id, a piece of it, or @LINE of the last list
         rule: String,
     },
 }
@@ -74,11 +87,12 @@ pub(super) async fn rules(args: RulesArgs, remote: &Remote) -> Result<Exit> {
         RulesVerb::List => list(remote).await?,
         RulesVerb::Add(args) => {
             let rule = remote.client.add_rule(&new_rule(args, remote).await?).await.or_cli_error()?;
-            remote.done(&rule, &rule.id)?;
+            remote.done(&rule, names::printed(&rule.id, remote))?;
         }
         RulesVerb::Remove { rule } => {
+            let rule = names::rule(&rule, remote).await?;
             let done = remote.client.remove_rule(&rule).await.or_cli_error()?;
-            remote.done(&done, format!("{} counts no more", done.id))?;
+            remote.done(&done, format!("{} counts no more", names::printed(&done.id, remote)))?;
         }
     }
     Ok(Exit::Done)
@@ -93,6 +107,10 @@ async fn new_rule(args: AddArgs, remote: &Remote) -> Result<NewRule> {
         EffectArgs { .. } => (RuleEffect::Allow, None),
     };
     let directory = directory.as_deref().map(absolute).transpose()?;
+    let session = match session {
+        Some(typed) => Some(names::session(&typed, remote).await?),
+        None => None,
+    };
     Ok(NewRule { effect, who, agent, tool, directory, session, until })
 }
 
@@ -126,16 +144,19 @@ async fn list(remote: &Remote) -> Result<()> {
         (RuleEffect::Ask, Some(who)) => format!("only {}", names.of(who)),
         (RuleEffect::Ask, None) => "ask".to_owned(),
     };
-    let rows: Vec<_> = page
-        .items
-        .iter()
-        .map(|rule| {
-            let any = |named: &Option<String>| named.clone().unwrap_or_else(|| "any".to_owned());
-            let place = rule.session.clone().or(rule.directory.clone());
-            let by = rule.by.handle.clone().unwrap_or_else(|| rule.by.id.clone());
-            let until = rule.until.map_or("removed".to_owned(), time::full);
-            vec![rule.id.clone(), effect(rule), any(&rule.tool), any(&rule.agent), any(&place), until, by]
-        })
-        .collect();
-    Ok(remote.screen.table(&["RULE", "WHAT", "TOOL", "AGENT", "WHERE", "UNTIL", "BY"], &rows)?)
+    let ids: Vec<String> = page.items.iter().map(|rule| rule.id.clone()).collect();
+    let row = |(rule, (mark, id)): (&Rule, (String, String))| {
+        let any = |named: &Option<String>| named.clone().unwrap_or_else(|| "any".to_owned());
+        let place = match (&rule.session, &rule.directory) {
+            (Some(session), _) => Some(names::shown_id(session, remote)),
+            (None, Some(directory)) if remote.screen.out_is_terminal => Some(here::with_tilde(directory)),
+            (None, directory) => directory.clone(),
+        };
+        let by = rule.by.handle.clone().unwrap_or_else(|| rule.by.id.clone());
+        let until = rule.until.map_or("removed".to_owned(), time::full);
+        vec![mark, id, effect(rule), any(&rule.tool), any(&rule.agent), any(&place), until, by]
+    };
+    let shown = names::shown(Kind::Rule, &ids, remote);
+    let rows: Vec<_> = page.items.iter().zip(shown).map(row).collect();
+    Ok(table::print(remote.screen, &COLUMNS, &rows)?)
 }

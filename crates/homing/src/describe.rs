@@ -425,7 +425,7 @@ pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
              `homing queue withdraw {id}` takes it back"
         )),
         (ReceiptState::Held, _) => Some(format!(
-            "`homing queue release --here {id}` lets it run, `homing queue withdraw {id}` takes it back"
+            "`homing queue release --here {id}` lets it run where the session is now, `homing queue withdraw {id}` takes it back"
         )),
         _ => receipt.hint.clone(),
     }
@@ -444,9 +444,23 @@ pub(crate) fn doing(session: &Session) -> String {
         (SessionState::Open, None) => match (session.awake, session.pending) {
             (true, _) => format!("running{more}"),
             (false, 0) => "dormant".to_owned(),
+            (false, pending) if session.held >= pending => format!("held {pending}"),
             (false, pending) => format!("waiting {pending}"),
         },
     }
+}
+
+/// The line that says that messages of a session wait until somebody releases them, if nothing else goes on in it.
+pub(crate) fn held(session: &Session) -> Option<String> {
+    let is_at_rest = session.state == SessionState::Open && !session.awake && session.held > 0;
+    is_at_rest.then(|| {
+        let messages = if session.held == 1 {
+            "1 message is".to_owned()
+        } else {
+            format!("{} messages are", session.held)
+        };
+        format!("{messages} held: `homing queue {}` says why", session.id)
+    })
 }
 
 /// The role of somebody in their org, as it is typed.

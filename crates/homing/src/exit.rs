@@ -261,7 +261,7 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::TouchedSince => {
             "nothing was changed; undo the later turns first, the last one before the others (`homing log` numbers them), or put these files back by hand"
         }
-        Code::TooLate => "`homing show ID` says how it stands now",
+        Code::TooLate => "`homing show`, with its id, says how it stands now",
         Code::Lapsed => {
             "to go on: homing send --session SESSION \"Go on. What you asked for is allowed once.\""
         }

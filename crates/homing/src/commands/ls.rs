@@ -113,8 +113,11 @@ pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
         page.items.iter().zip(&shown).map(|(session, (mark, id))| row(session, mark, id, remote)).collect();
     table::print(remote.screen, &COLUMNS, &rows)?;
     let waits = page.items.iter().zip(&shown).filter_map(|(session, (_, id))| {
-        let waits = describe::waits(session.waiting.as_ref()?);
-        Some(format!("{id} {waits}"))
+        let waits = session.waiting.as_ref().map(describe::waits);
+        Some(format!(
+            "{id} {}",
+            waits.or_else(|| describe::held(session).map(|held| format!("waits: {held}")))?
+        ))
     });
     let waits = waits.collect::<Vec<_>>().join("\n");
     if !waits.is_empty() {

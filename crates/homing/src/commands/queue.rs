@@ -1,8 +1,8 @@
 //! `homing queue`: what waits in a session, and what can be done about it.
 
 use anyhow::Result;
-use api::client::ChangeOutcome;
-use api::{EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt, ReceiptState};
+use api::client::{ChangeOutcome, ClientError};
+use api::{Code, EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt, ReceiptState};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
@@ -73,7 +73,7 @@ enum QueueVerb {
     Release {
         #[arg(add = Completes::Messages)]
         message: String,
-        /// In the scope of now
+        /// In the scope of now; the default where the message was held by hand and the scope is still the same
         #[arg(long, group = "where")]
         here: bool,
         /// In the scope that it was written for; the session goes back there first
@@ -137,22 +137,64 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
                 None => client.receipt(&message, &MessageQuery::default()).await.or_cli_error()?.revision,
             };
             let change = MessageChange::Text(EditText { text: text.join(" "), revision });
-            client.change_message(&message, &change).await.or_cli_error()?
+            decided(client.change_message(&message, &change).await, &message, remote).await?
         }
         Some(QueueVerb::Hold { message }) => {
-            client.change_message(&message, &held(true, None)).await.or_cli_error()?
+            decided(client.change_message(&message, &held(true, None)).await, &message, remote).await?
         }
-        Some(QueueVerb::Release { message, here: false, there: false }) => {
+        Some(QueueVerb::Release { message, here: false, there: false })
+            if !is_where_it_belongs(&message, remote).await? =>
+        {
             return Err(CliError::new(Exit::Usage, format!("where is {message} to be started?"))
                 .hint("--here starts it where the session is now, --there takes the session back to where it was written for")
                 .into());
         }
         Some(QueueVerb::Release { message, here: _, there }) => {
-            client.change_message(&message, &held(false, Some(there))).await.or_cli_error()?
+            decided(client.change_message(&message, &held(false, Some(there))).await, &message, remote)
+                .await?
         }
-        Some(QueueVerb::Withdraw { message }) => client.withdraw(&message).await.or_cli_error()?,
+        Some(QueueVerb::Withdraw { message }) => {
+            decided(client.withdraw(&message).await, &message, remote).await?
+        }
     };
     tell(verdict, remote)
+}
+
+/// True if somebody has kept it back and the session is still where it was written for: there is nothing to say about where.
+async fn is_where_it_belongs(message: &str, remote: &Remote) -> Result<bool> {
+    let receipt = remote.client.receipt(message, &MessageQuery::default()).await.or_cli_error()?;
+    if receipt.why.as_deref() != Some("asked") {
+        return Ok(false);
+    }
+    let now = remote.client.session(&receipt.session).await.or_cli_error()?;
+    Ok(receipt.epoch == Some(now.epoch))
+}
+
+/// What came of a change. Of a message that has gone on it is told how far.
+async fn decided(
+    answer: Result<ChangeOutcome<Receipt>, ClientError>,
+    message: &str,
+    remote: &Remote,
+) -> Result<ChangeOutcome<Receipt>> {
+    let error = match answer {
+        Ok(outcome) => return Ok(outcome),
+        Err(refused) => CliError::from(refused),
+    };
+    if !error.is(Code::TooLate) {
+        return Err(error.into());
+    }
+    let now = remote.client.receipt(message, &MessageQuery::default()).await.or_cli_error()?;
+    let (what, hint) = match now.state {
+        ReceiptState::Running => (
+            format!("too late: {message} runs, and the agent has its words"),
+            format!("`homing stop {message}` stops it"),
+        ),
+        state => (
+            format!("too late: {message} is {} already", describe::state(state)),
+            format!("`homing show {message}` shows it; `homing queue` lists what waits"),
+        ),
+    };
+    Err(error.saying(what).hint(hint).into())
 }
 
 pub(super) async fn list(session: Option<&str>, remote: &Remote) -> Result<Exit> {

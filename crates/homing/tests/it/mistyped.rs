@@ -2,7 +2,7 @@
 //! is done. Each of these was seen to puzzle somebody who had only the guide.
 
 use serde_json::json;
-use testkit::{Homing, Terminal, TerminalSize};
+use testkit::{Homing, Terminal, TerminalSize, eventually};
 
 use crate::names::terminal;
 use crate::people::{Person, add, url_of};
@@ -104,6 +104,47 @@ fn a_rule_goes_by_its_line_and_by_a_piece_of_its_id() {
     homing.run(&["approve", "rules", "remove", &left[left.len() - 8..]]).expect(0);
     assert_eq!(homing.run(&["approve", "rules", "--json"]).json(0)["items"], json!([]));
     refused(&homing, &["approve", "rules", "remove", "zzzzzz"], 3, &["no rule goes by the name"]);
+}
+
+#[test]
+fn what_runs_or_is_over_is_too_late_to_change_and_says_what_can_be_done() {
+    let homing = homing();
+    let running = text(&homing.run(&["send", "--json", "!sleep 600000"]).json(0), "id");
+    let state = |id: &str| text(&homing.run(&["show", id, "--json"]).json(0), "state");
+    eventually("it runs", || (state(&running) == "running").then_some(()));
+    let stop = format!("`homing stop {running}`");
+    refused(&homing, &["queue", "withdraw", &running], 1, &["runs, and the agent has its words", &stop]);
+    refused(&homing, &["queue", "edit", &running, "other"], 1, &["runs, and the agent has its words", &stop]);
+    let waits = text(&homing.run(&["send", "--json", "next"]).json(0), "id");
+    homing.run(&["queue", "withdraw", &waits]).expect(0);
+    refused(
+        &homing,
+        &["queue", "hold", &waits],
+        1,
+        &["is withdrawn already", &format!("`homing show {waits}`")],
+    );
+}
+
+#[test]
+fn what_was_held_by_hand_is_released_where_the_session_still_is() {
+    let homing = homing();
+    let running = text(&homing.run(&["send", "--json", "!sleep 600000"]).json(0), "id");
+    let held = text(&homing.run(&["send", "--json", "later"]).json(0), "id");
+    homing.run(&["queue", "hold", &held]).expect(0);
+    homing.run(&["stop", &running]).expect(0);
+    let listed = homing.run(&["ls"]);
+    let id = text(&sessions(&homing, &[])[0], "id");
+    assert!(listed.expect(0).contains("held 1"), "{}", listed.out);
+    assert!(listed.err.contains(&format!("1 message is held: `homing queue {id}`")), "{}", listed.err);
+    homing.run(&["queue", "release", &held]).expect(0);
+    assert_eq!(homing.http().until_final(&held)["state"], "answered");
+    // Where the scope is another one by now, somebody has to say.
+    let running = text(&homing.run(&["send", "--json", "!sleep 600000"]).json(0), "id");
+    let held = text(&homing.run(&["send", "--json", "later"]).json(0), "id");
+    homing.run(&["queue", "hold", &held]).expect(0);
+    homing.run(&["stop", &running]).expect(0);
+    homing.run(&["scope", "set", "--model", "large"]).expect(0);
+    refused(&homing, &["queue", "release", &held], 2, &["to be started?", "--here"]);
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::ScopeChanging => {
             "`homing show` says what it waits for; `homing scope keep` gives the change up"
         }
-        Code::InWorktree => "leave it first: `homing scope exit`",
+        Code::InWorktree => "`homing scope exit` leaves it",
         Code::NotInWorktree => "`homing scope enter NAME` goes into one",
         Code::OtherScope => {
             "go back there first (`homing scope enter NAME`, `homing scope exit`); `homing log` says where it was"

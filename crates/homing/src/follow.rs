@@ -34,6 +34,7 @@ const START_WAIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Follower<'a> {
     remote: &'a Remote,
+    session: String,
     message: String,
     turn: Option<u32>,
     /// True if it was to be said into a turn, and nobody was told yet what became of that.
@@ -56,6 +57,8 @@ pub(crate) struct Follower<'a> {
     waits: String,
     /// The last word of an errand that is under way.
     notice: Option<String>,
+    /// The worktree that it is to enter.
+    enters: Option<String>,
 }
 
 /// A step while following.
@@ -122,6 +125,7 @@ impl<'a> Follower<'a> {
         let tools = ToolCalls::default();
         let mut follower = Self {
             remote,
+            session: receipt.session.clone(),
             message,
             turn,
             steers,
@@ -135,6 +139,7 @@ impl<'a> Follower<'a> {
             waits,
             is_away: false,
             notice: None,
+            enters: None,
         };
         if let Some(now) = now {
             follower.say_waits(now)?;
@@ -223,7 +228,7 @@ impl<'a> Follower<'a> {
             self.say_why().await?;
         }
         if self.turn.is_none() {
-            self.errand(&fact.what)?;
+            self.errand(fact)?;
         }
         if !self.is_ours(fact) {
             return Ok(FollowStep::On);
@@ -258,14 +263,23 @@ impl<'a> Follower<'a> {
     }
 
     /// Tells what came of the errand that a message waits for: a worktree was entered, or why not.
-    fn errand(&mut self, what: &What) -> Result<()> {
-        match what {
+    fn errand(&mut self, fact: &Fact) -> Result<()> {
+        match &fact.what {
+            What::Rule(RuleFact::ErrandStarted { what, subject, .. }) if what == "enter" => {
+                self.enters = Some(subject.clone());
+            }
             What::Story(StoryFact { turn: 0, story: Story::Notice { text }, .. }) => {
                 self.notice = Some(text.clone());
             }
             What::Rule(RuleFact::ErrandFailed { .. } | RuleFact::ScopeChanged { .. }) => {
                 if let Some(told) = self.notice.take() {
                     self.shown.aside(&told)?;
+                }
+                let entered = self.enters.take();
+                if let (What::Rule(RuleFact::ErrandFailed { .. }), Some(name)) = (&fact.what, entered) {
+                    let session = &self.session;
+                    let words = format!("`homing scope {session} enter {name}` tries it again");
+                    self.shown.aside(&names::said(&words, self.remote))?;
                 }
             }
             _ => {}

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use api::client::{ChangeKey, ClientError};
 use api::{
-    CollectWorktrees, MergeWorktree, MergedWorktree, RemoveWorktreeQuery, RestoreWorktree, Worktrees,
+    Code, CollectWorktrees, MergeWorktree, MergedWorktree, RemoveWorktreeQuery, RestoreWorktree, Worktrees,
     WorktreesQuery,
 };
 
 use crate::completion::Completes;
-use crate::exit::Exit;
+use crate::exit::{CliError, Exit};
 use crate::names::{self, Kind};
 use crate::progress_line::until_over;
 use crate::remote::{OrCliError, Remote};
@@ -122,7 +122,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
             let ask =
                 async |key: &ChangeKey| remote.client.remove_worktree(key, &session, &name, query).await;
             let Some(removed) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
-            let removed = removed.or_cli_error()?;
+            let removed = removed.or_cli_error().map_err(|error| in_use(error, &session, &name))?;
             let words = format!(
                 "{name} is gone; `homing worktree restore {name}` brings it back, from {}",
                 removed.reference
@@ -143,18 +143,46 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
             let wish = MergeWorktree { dry_run };
             let ask = async |key: &ChangeKey| remote.client.merge_worktree(key, &session, &name, wish).await;
             let Some(merged) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
-            say_merged(&named_files(merged, remote)?, dry_run, remote)?;
+            let merged = named_files(merged, remote).map_err(|error| not_there(error, &name))?;
+            say_merged(&merged, dry_run, remote)?;
         }
         WorktreeVerb::Apply { name, dry_run } => {
             let (session, name) = names::worktree(session, &name, remote).await?;
             let wish = MergeWorktree { dry_run };
             let ask = async |key: &ChangeKey| remote.client.apply_worktree(key, &session, &name, wish).await;
             let Some(merged) = until_over(&session, remote, ask).await? else { return Ok(Exit::Detached) };
-            say_merged(&named_files(merged, remote)?, dry_run, remote)?;
+            let merged = named_files(merged, remote).map_err(|error| not_there(error, &name))?;
+            say_merged(&merged, dry_run, remote)?;
         }
         WorktreeVerb::Gc { dry_run } => collect(dry_run, remote).await?,
     }
     Ok(Exit::Done)
+}
+
+/// A worktree that its session is in is left by that session, wherever this is typed.
+fn in_use(error: anyhow::Error, session: &str, name: &str) -> anyhow::Error {
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::InWorktree) => error
+            .saying(format!("{name} is in use: {session} works in it"))
+            .hint(format!("`homing scope {session} exit` takes the session out of it; then say this again"))
+            .into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
+}
+
+/// One that is not there may have been removed.
+fn not_there(error: anyhow::Error, name: &str) -> anyhow::Error {
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::NotFound) => error
+            .saying(format!("{name} is not there"))
+            .hint(format!(
+                "if it was removed, `homing worktree restore {name}` brings it back; `homing worktree ls` lists both"
+            ))
+            .into(),
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
 }
 
 /// Whoever is told no is told every file, also those that did not fit into the sentence.

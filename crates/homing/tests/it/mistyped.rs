@@ -1,11 +1,14 @@
 //! What people type in their first hours that is not quite right, or comes at the wrong moment: what they are told, and that nothing else
 //! is done. Each of these was seen to puzzle somebody who had only the guide.
 
+use std::fs;
+
 use serde_json::json;
 use testkit::{Homing, Terminal, TerminalSize, eventually};
 
 use crate::names::terminal;
 use crate::people::{Person, add, url_of};
+use crate::yard::Yard;
 use crate::{homing, sessions, setup, text};
 
 const USUAL: TerminalSize = TerminalSize { columns: 80, rows: 24 };
@@ -159,6 +162,25 @@ fn a_turn_that_is_named_before_its_session_says_the_order() {
         );
     }
     refused(&homing, &["undo", "one", "two"], 2, &["is no turn"]);
+}
+
+#[test]
+fn a_worktree_that_is_in_use_or_was_removed_says_so_and_what_to_do() {
+    let yard = Yard::new();
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let elsewhere = yard.homing.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let refused = yard.homing.run_in(&elsewhere, &["worktree", "rm", "blue"]);
+    refused.expect(1);
+    let exit = format!("homing scope {} exit", yard.session);
+    assert!(refused.err.contains("blue is in use") && refused.err.contains(&exit), "{}", refused.err);
+    yard.homing.run_in(&elsewhere, &exit.split(' ').skip(1).collect::<Vec<_>>()).expect(0);
+    yard.homing.run_in(&elsewhere, &["worktree", "rm", "blue"]).expect(0);
+    for verb in ["apply", "merge"] {
+        let gone = yard.homing.run_in(&elsewhere, &["worktree", verb, "blue"]);
+        gone.expect(3);
+        assert!(gone.err.contains("`homing worktree restore blue`"), "{}", gone.err);
+    }
 }
 
 #[test]

@@ -549,9 +549,13 @@ fn whoever_follows_is_told_why_a_worktree_could_not_be_made() {
     assert!(made.unwrap().success());
     let held = homing.run(&["send", "--new", "--worktree=fix", "-f", "hello"]);
     held.expect(1);
-    for words in
-        ["this repository has no commit yet", "`git commit`", "held (what came before it failed)", "hint:"]
-    {
+    for words in [
+        "this repository has no commit yet",
+        "`git commit`",
+        " enter fix` tries it again",
+        "held (what came before it failed)",
+        "hint:",
+    ] {
         assert!(held.err.contains(words), "{words}: {}", held.err);
     }
 }

@@ -156,7 +156,9 @@ pub fn remedy_words(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Wait => "nothing: it passes",
         Remedy::Relink => "name the directory anew (`homing scope relink DIR`), or put it back",
-        Remedy::MendAgent => "look at it with `homing agents show`, or choose another agent",
+        Remedy::MendAgent => {
+            "`homing agents` says what is wrong with it; mend that, or choose another agent (`homing scope set --agent NAME`)"
+        }
         Remedy::SignIn => "sign in to the agent",
         Remedy::ReadFailure => {
             "it has failed three times in a row with the same words: read them (`homing log`), mend that and send again, or \

@@ -427,6 +427,10 @@ pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
         (ReceiptState::Held, _) => Some(format!(
             "`homing queue release --here {id}` lets it run where the session is now, `homing queue withdraw {id}` takes it back"
         )),
+        (ReceiptState::Failed, Some("interrupted")) => Some(
+            "it may have acted, and is not run again by itself: `homing diff` shows what changed, `homing log` what it said; then say how to go on"
+                .to_owned(),
+        ),
         _ => receipt.hint.clone(),
     }
 }

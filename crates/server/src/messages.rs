@@ -387,7 +387,7 @@ fn hint(state: ReceiptState, why: Option<&str>, fell_back: bool) -> Option<&'sta
         }
         (ReceiptState::Held, _) => Some("it waits until somebody releases it"),
         (ReceiptState::Failed, "interrupted") => Some(
-            "we lost the agent while it worked; it may have acted: look at what it did, then say how to go on",
+            "the agent was lost while it worked, and may have acted: look at what it did, then say how to go on",
         ),
         (ReceiptState::Failed, "time_limit") => {
             Some("it took longer than a turn may; what it did so far stands: say how to go on")
@@ -400,7 +400,7 @@ fn hint(state: ReceiptState, why: Option<&str>, fell_back: bool) -> Option<&'sta
             Some("something else uses the agent's conversation: close it there, then say it again")
         }
         (ReceiptState::Failed, "refused") => {
-            Some("the agent will not until something is changed: read the notice, mend it, then say it again")
+            Some("it was not done: the notice says why; mend that, then say it again")
         }
         (ReceiptState::Failed, _) => {
             Some("it failed for now: look whether it has acted (the facts say), then say it again")

@@ -130,7 +130,8 @@ impl MemorySource {
             Self::Follows => ("follows", 0, "the agent's memory of the conversation goes along".to_owned()),
             Self::Forks => ("forked", 0, "the agent has forked the conversation itself".to_owned()),
             Self::ToldAgain { turns } => {
-                ("told_again", *turns, format!("the conversation so far was told again: {turns} turns"))
+                let count = if *turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+                ("told_again", *turns, format!("the conversation so far was told again: {count}"))
             }
             Self::Untold => {
                 let text =

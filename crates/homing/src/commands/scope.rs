@@ -146,8 +146,16 @@ async fn say_if_absent(agent: &str, remote: &Remote) -> Result<()> {
     Ok(())
 }
 
+/// Changes the scope of a session, waits until it is so, and shows it.
+async fn change(session: &str, request: &ScopeRequest, remote: &Remote) -> Result<Exit> {
+    match settle(session, request, remote).await? {
+        Exit::Done => show(&remote.client.session(session).await.or_cli_error()?, remote),
+        exit => Ok(exit),
+    }
+}
+
 /// Changes the scope of a session, and waits until it is so.
-pub(super) async fn change(session: &str, request: &ScopeRequest, remote: &Remote) -> Result<Exit> {
+pub(super) async fn settle(session: &str, request: &ScopeRequest, remote: &Remote) -> Result<Exit> {
     let before = remote.client.session(session).await.or_cli_error()?;
     let now = match remote.client.change_scope(session, request).await.or_cli_error().map_err(without_now)? {
         ChangeOutcome::Done(now) => now,
@@ -169,7 +177,7 @@ pub(super) async fn change(session: &str, request: &ScopeRequest, remote: &Remot
             return Ok(Exit::Later);
         }
     }
-    show(&remote.client.session(session).await.or_cli_error()?, remote)
+    Ok(Exit::Done)
 }
 
 /// The advice to a change that has to be now.

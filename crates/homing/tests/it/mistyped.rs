@@ -184,6 +184,20 @@ fn a_worktree_that_is_in_use_or_was_removed_says_so_and_what_to_do() {
 }
 
 #[test]
+fn an_agent_that_is_not_here_is_named_with_what_to_do_and_the_next_one_is_told_of_one_turn() {
+    let homing = setup().variable("PATH", "/usr/bin:/bin").start();
+    let failed = homing.run(&["send", "--agent", "claude", "-f", "hello"]);
+    failed.expect(1);
+    assert!(failed.err.contains("the notice says why; mend that, then say it again"), "{}", failed.err);
+    let shown = homing.run(&["show"]);
+    assert!(shown.expect(0).contains("`homing agents` says what is wrong with it"), "{}", shown.out);
+    homing.run(&["scope", "set", "--agent", "scripted"]).expect(0);
+    let told = homing.run(&["send", "-f", "again"]);
+    told.expect(0);
+    assert!(told.err.contains("was told again: 1 turn\n"), "{}", told.err);
+}
+
+#[test]
 fn a_link_that_is_not_good_is_not_about_passwords() {
     let homing = setup().argument("--trust-everyone").start();
     let link = add(&homing, &["bob"]);

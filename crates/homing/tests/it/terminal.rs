@@ -306,7 +306,7 @@ fn our_commands_win_and_two_slashes_reach_the_agents() {
     terminal.press("/model \t");
     terminal.until("/model small  /model large");
     terminal.press("large\r");
-    terminal.until("model      large");
+    terminal.until("model: large from the next turn on");
     terminal.press("/sessions\r");
     terminal.until("SESSION");
     terminal.press("/queue\r");
@@ -335,7 +335,7 @@ fn a_model_that_is_chosen_in_a_chat_is_the_one_that_is_talked_to() {
     terminal.until("#1 one");
     until_nothing_runs(&homing);
     terminal.press("/model large\r");
-    terminal.until("model      large");
+    terminal.until("model: large from the next turn on");
     terminal.press("two\r");
     terminal.until("#2 two");
 }

@@ -129,5 +129,9 @@ async fn model(session: &str, name: &str, remote: &Remote) -> Result<Exit> {
         return scope::choices(&remote.client.models(session).await.or_cli_error()?, remote);
     }
     let set = ScopeSet { agent: None, model: Some(name.to_owned()), mode: None };
-    scope::change(session, &ScopeRequest::Set(ScopeSetting { set, now: false }), remote).await
+    let exit = scope::settle(session, &ScopeRequest::Set(ScopeSetting { set, now: false }), remote).await?;
+    if exit == Exit::Done {
+        remote.screen.say(format!("model: {} from the next turn on", tame_name(name)));
+    }
+    Ok(exit)
 }

@@ -170,7 +170,7 @@ async fn is_where_it_belongs(message: &str, remote: &Remote) -> Result<bool> {
     Ok(receipt.epoch == Some(now.epoch))
 }
 
-/// What came of a change. Of a message that has gone on it is told how far.
+/// The verdict on a change. Of a message that has gone on it is told how far.
 async fn decided(
     answer: Result<ChangeOutcome<Receipt>, ClientError>,
     message: &str,

@@ -1,5 +1,5 @@
-//! What people type in their first hours that is not quite right, or comes at the wrong moment: what they are told, and that nothing else
-//! is done. Each of these was seen to puzzle somebody who had only the guide.
+//! Commands that people type in their first hours and that are not quite right, or come at the wrong moment: what they are told, and that
+//! nothing else is done. Each of these was seen to puzzle somebody who had only the guide.
 
 use std::fs;
 

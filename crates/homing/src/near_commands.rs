@@ -69,7 +69,8 @@ pub(crate) fn or_a_verb(command: &str, word: Option<&str>, error: anyhow::Error)
     }
 }
 
-fn verb_near(command: &str, word: &str) -> Option<String> {
+/// The verbs of a command that may have been meant by this word.
+pub(crate) fn verb_near(command: &str, word: &str) -> Option<String> {
     let top = crate::cli::command();
     let verbs = top.find_subcommand(command)?.get_subcommands().map(|verb| verb.get_name().to_owned());
     let near = near(word, &verbs.collect::<Vec<_>>(), false);

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::exit::{CliError, Exit};
 use crate::here::quoted;
-use crate::near_commands::{commands_at, unknown};
+use crate::near_commands::{commands_at, unknown, verb_near};
 use crate::screen::{cut, tame_name};
 
 /// The most of a word that is repeated to whoever typed it.
@@ -24,13 +24,22 @@ pub(crate) fn refused(error: &clap::Error, typed: &[String], top: &clap::Command
         ErrorKind::InvalidSubcommand => {
             return unknown(error, typed, top).or_else(|| Some(plain(error, &path)));
         }
-        ErrorKind::UnknownArgument => unknown_argument(error, &path),
+        ErrorKind::UnknownArgument => misspelt_verb(typed, &path).or_else(|| unknown_argument(error, &path)),
         ErrorKind::MissingRequiredArgument => missing(error, &path),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => invalid(error, &path),
         ErrorKind::ArgumentConflict => conflict(error, &path),
         _ => None,
     };
     Some(told.unwrap_or_else(|| plain(error, &path)))
+}
+
+/// Where a session or a question may stand before a verb, a verb that is none is taken for one: then what follows is too much.
+fn misspelt_verb(typed: &[String], path: &str) -> Option<CliError> {
+    let (_, command) = path.split_once(' ')?;
+    let word = typed.iter().skip_while(|word| *word != command).nth(1)?;
+    let meant = verb_near(command, word)?;
+    let what = format!("there is no command `{path} {}`", shown(word));
+    Some(wrong(what).hint(format!("did you mean {meant}? `{path} --help` lists what there is")))
 }
 
 /// An option that there is not, or a word too many.
@@ -188,6 +197,10 @@ mod tests {
             (
                 "send hello --folow",
                 "`homing send` has no option `--folow`\ndid you mean `--follow`? `homing send --help` lists those there are, and behind `--` it is words",
+            ),
+            (
+                "queue mvoe @3 --first",
+                "there is no command `homing queue mvoe`\ndid you mean `homing queue move`? `homing queue --help` lists what there is",
             ),
             (
                 "approve @1 -y",

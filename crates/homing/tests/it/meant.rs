@@ -105,6 +105,21 @@ fn after_an_end_the_same_agent_goes_on_or_it_is_asked_which() {
 }
 
 #[test]
+fn after_an_agent_has_lost_its_conversation_the_same_agent_goes_on_in_a_new_session() {
+    let homing = setup().config("[agents.second]\nkind = \"scripted\"\n").start();
+    let here = homing.place();
+    let first = say(&homing, &here, &["--agent", "second"]);
+    homing.run(&["send", "-f", "!gone"]).expect(1);
+    assert_eq!(text(&homing.run(&["show", &first, "--json"]).json(0), "state"), "ended");
+    let next = homing.run(&["send", "-f", "again"]);
+    assert!(next.expect(0).contains("#1 again"), "{}", next.out);
+    assert!(next.err.contains(&format!("{first} has ended, the agent says that it is gone")), "{}", next.err);
+    let now = homing.run(&["show", "--json"]).json(0);
+    assert_eq!(text(&now, "agent"), "second");
+    assert_ne!(text(&now, "id"), first);
+}
+
+#[test]
 fn a_subdirectory_of_a_repository_shares_its_conversation_unless_it_has_its_own() {
     let yard = Yard::new();
     let (deep, other) = (yard.place.join("a/b"), yard.place.join("c"));

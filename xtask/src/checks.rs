@@ -5,6 +5,7 @@
 //! whatever runs after it here (`nextest`, the documentation's examples, the fuzz) asks cargo for the same thing, with
 //! [`tools::linting_cargo`]; a plain `cargo test` has artifacts of its own.
 
+mod browser;
 mod examples;
 mod fuzz;
 
@@ -19,6 +20,8 @@ use crate::repository::Repository;
 use crate::steps::Tally;
 use crate::tidy::TidyArgs;
 use crate::{tidy, tools};
+
+pub(crate) use browser::{browser, report as browser_report};
 
 pub(crate) fn fmt(root: &Path) -> Result<Tally> {
     tools::component("rustfmt", "rustfmt")?;
@@ -77,14 +80,18 @@ pub(crate) fn nextest(root: &Path, profile: &str) -> Result<Command> {
 }
 
 /// Runs it, and counts the tests by the report it writes.
-pub(crate) fn counted(root: &Path, profile: &str, mut nextest: Command) -> Result<Tally> {
-    let report = report(root, profile);
+pub(crate) fn counted(root: &Path, profile: &str, nextest: Command) -> Result<Tally> {
+    counted_in(&report(root, profile), nextest)
+}
+
+/// Runs something that writes such a report.
+fn counted_in(report: &Path, mut runner: Command) -> Result<Tally> {
     // A report of an earlier run must not be taken for this one's.
     if report.exists() {
-        std::fs::remove_file(&report)?;
+        std::fs::remove_file(report)?;
     }
-    let ended = tools::run(&mut nextest);
-    let Ok(written) = std::fs::read_to_string(&report) else {
+    let ended = tools::run(&mut runner);
+    let Ok(written) = std::fs::read_to_string(report) else {
         return Err(ended
             .err()
             .unwrap_or_else(|| anyhow::anyhow!("the runner left no report at {}", report.display())));

@@ -48,6 +48,7 @@ const PARTS: &[CheckStep] = &[
     CheckStep { name: "ground", run: ground },
     CheckStep { name: "doc tests", run: checks::doc_tests },
     CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &NIGHTLY_REQUESTS) },
+    CheckStep { name: "browser", run: browse },
     CheckStep { name: "agents", run: |root| checks::agents(root, "agents-all") },
     CheckStep { name: "mutate-people", run: break_rules },
     CheckStep { name: "sim", run: simulate },
@@ -59,17 +60,21 @@ const PARTS: &[CheckStep] = &[
 /// The amount that a part does, for the page.
 fn how_much(part: &str) -> String {
     let number = |number: u64| figure::count(number as f64);
+    let counts = |is_browser: bool| {
+        let more = COUNTS.iter().filter(|count| count.is_browser() == is_browser);
+        let more = more.map(|count| format!("{} {}", number(count.nightly), count.what));
+        more.collect::<Vec<_>>().join(", ")
+    };
     match part {
         "tests" => {
-            let more = COUNTS.iter().map(|count| format!("{} {}", number(count.nightly), count.what));
-            let more = more.collect::<Vec<_>>().join(", ");
-            format!("all; {more}, at least {NIGHTLY_KILL_POINTS_MIN} kill points")
+            format!("all; {}, at least {NIGHTLY_KILL_POINTS_MIN} kill points", counts(false))
         }
         "ground" => {
             "what the ground and the wall are tried with, once more, with the program as it is released"
                 .to_owned()
         }
         "http fuzz" => format!("at least {} requests", number(NIGHTLY_REQUESTS.min)),
+        "browser" => format!("all; {}", counts(true)),
         "agents" => "every story of every agent, beside the table in [agents.md](agents.md)".to_owned(),
         "mutate-people" => format!("each of {} rules broken", mutate::rules()),
         "sim" => format!("{} seeds, and every planted bug", number(NIGHTLY_SEEDS)),
@@ -134,6 +139,13 @@ fn ground(root: &Path) -> Result<Tally> {
     nextest.args(["-E", &hostile]).current_dir(root).envs(variables(Scale::Nightly));
     let tally = checks::counted(root, "all", nextest)?;
     let told = told::read(&checks::report(root, "all"))?;
+    Ok(Tally { said: told.words(), ..tally })
+}
+
+/// The app in a real browser, with what these tests say of themselves.
+fn browse(root: &Path) -> Result<Tally> {
+    let tally = checks::browser(root, Scale::Nightly)?;
+    let told = told::read(&checks::browser_report(root))?;
     Ok(Tally { said: told.words(), ..tally })
 }
 

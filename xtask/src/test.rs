@@ -16,7 +16,7 @@ use crate::ui;
 /// Run everything that a change must not break, in the order that fails soonest
 ///
 /// Formatting, tidy, cargo deny, the browser app, one build that is also clippy's look, all tests, doc tests, requests made from the
-/// contract, then the main stories of the real agents with a model that is none. Fetches the programs it needs on the first
+/// contract, the app in a real browser, then the main stories of the real agents with a model that is none. Fetches the programs it needs on the first
 /// run: 3.4 GB, most of it agents.
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
@@ -35,6 +35,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Test) },
     CheckStep { name: "doc tests", run: checks::doc_tests },
     CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &TEST_REQUESTS) },
+    CheckStep { name: "browser", run: |root| checks::browser(root, Scale::Test) },
     CheckStep { name: "agents", run: |root| checks::agents(root, "agents") },
 ];
 

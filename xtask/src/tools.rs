@@ -47,6 +47,7 @@ pub(crate) fn tools(args: &ToolsArgs) -> Result<()> {
     println!("shells         {}", shells()?);
     sandbox()?;
     println!("sandbox        bwrap");
+    println!("chromium       {}", chromium()?.display());
     Ok(())
 }
 
@@ -116,6 +117,16 @@ pub(crate) fn sandbox() -> Result<()> {
         return Ok(());
     }
     apt_install("bubblewrap").context("bubblewrap is missing; install it")
+}
+
+/// The browser in which the app is tried: the system's, which nothing but its packages brings up to date.
+pub(crate) fn chromium() -> Result<PathBuf> {
+    if !answers(Path::new("chromium"), "Chromium ") {
+        apt_install("chromium").context("Chromium is missing; install it")?;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join("chromium")).find(|path| path.is_file());
+    found.context("chromium is installed and not on the PATH")
 }
 
 struct CargoTool {

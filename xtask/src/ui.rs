@@ -19,6 +19,8 @@ use crate::{checks, tools};
 pub(crate) const STAMP: &str = "ui/dist/sources.sha256";
 /// Below this, what is built; it is no source.
 const DIST: &str = "ui/dist/";
+/// Below this, what is tried in a browser; nothing is built of it.
+const BROWSER: &str = "ui/browser/";
 /// The types that are made of the OpenAPI document.
 const TYPES: &str = "src/api/schema.d.ts";
 
@@ -77,7 +79,7 @@ fn npm(ui: &Path) -> Command {
 }
 
 /// Exactly what the lock names; no package runs anything while it is installed.
-fn fetch_packages(ui: &Path) -> Result<()> {
+pub(crate) fn fetch_packages(ui: &Path) -> Result<()> {
     let quiet = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     tools::run(npm(ui).args(quiet)).context("the browser app needs Node 20.19 or later with npm")
 }
@@ -145,6 +147,7 @@ pub(crate) fn sources_hash(house: &Repository) -> String {
 fn is_source(path: &str) -> bool {
     path.starts_with("ui/")
         && !path.starts_with(DIST)
+        && !path.starts_with(BROWSER)
         && !path.ends_with(".md")
         && !path.ends_with(".test.ts")
 }
@@ -162,6 +165,7 @@ mod tests {
             ("ui/dist/app.js", "built"),
             ("ui/README.md", "words"),
             ("ui/src/model/fold.test.ts", "a test"),
+            ("ui/browser/first_run.spec.ts", "a test"),
             ("src/app.ts", "elsewhere"),
         ] {
             assert_eq!(sources_hash(&house().file(path, text)), hash, "{path}");

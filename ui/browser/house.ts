@@ -2,7 +2,7 @@
 //
 // The guards fail a test in which a page breaks the server's policy, asks anything of anybody else, has an error that nobody caught,
 // or opens a dialog of the browser. They look at every page of every browser that `people` has opened.
-import { type Browser, type BrowserContext, type BrowserContextOptions, type Page, expect, test as base } from '@playwright/test'
+import { type Browser, type BrowserContext, type BrowserContextOptions, type Locator, type Page, expect, test as base } from '@playwright/test'
 import { join } from 'node:path'
 import { Homing, type Setup } from './homing'
 
@@ -134,6 +134,12 @@ export const field = (page: Page) => page.getByRole('textbox', { name: 'Message'
 export async function send(page: Page, words: string): Promise<void> {
   await field(page).fill(words)
   await field(page).press('Enter')
+}
+
+/** Opens what says where and how the session acts, beside its rows. */
+export async function openScope(page: Page): Promise<Locator> {
+  await page.getByRole('main').locator('header').getByRole('button', { expanded: false, name: /scripted/ }).first().click()
+  return page.getByRole('region', { name: 'Scope' })
 }
 
 /** The rows of a timeline, of one kind or of all. */

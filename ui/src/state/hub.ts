@@ -65,6 +65,8 @@ export class Hub {
   #isClosed = false
   #isAsking = false
   #cancelAsking: (() => void) | null = null
+  /** True once the lock of this tab is held. A leader that finds it free takes this tab for gone: nothing is wished for before. */
+  #lives = false
   #letGo!: () => void
 
   constructor(world: HubWorld, tell: (told: Told) => void, connected: (connection: Connection) => void) {
@@ -73,7 +75,7 @@ export class Hub {
     this.#connected = connected
     world.channel.onmessage = (event: { data: unknown }) => this.#hear(event.data as Word)
     // For as long as this tab lives.
-    void world.locks.request(`homing tab ${world.tab}`, {}, () => new Promise<void>((resolve) => (this.#letGo = resolve)))
+    void world.locks.request(`homing tab ${world.tab}`, {}, () => this.#live())
     this.#say({ kind: 'hello', tab: world.tab })
     this.#queue()
   }
@@ -122,6 +124,13 @@ export class Hub {
     this.#letGo?.()
     this.#world.channel.onmessage = null
     this.#world.channel.close()
+  }
+
+  #live(): Promise<void> | void {
+    if (this.#isClosed) return
+    this.#lives = true
+    if (!this.#stream) for (const session of this.#mine.keys()) this.#wish(session)
+    return new Promise<void>((resolve) => (this.#letGo = resolve))
   }
 
   #queue(): void {
@@ -187,7 +196,7 @@ export class Hub {
     if (this.#stream) {
       this.#remember(this.#world.tab, session)
       this.#stream.watch(session, after)
-    } else this.#say({ kind: 'watch', tab: this.#world.tab, session, after })
+    } else if (this.#lives) this.#say({ kind: 'watch', tab: this.#world.tab, session, after })
   }
 
   #hear(word: Word): void {

@@ -3,11 +3,13 @@ import * as calls from '../api/calls'
 import { newKey } from '../api/client'
 import type { Receipt } from '../api/types'
 import { live } from './live.svelte'
+import { person as whose } from './person.svelte'
 import { type Outgoing, Sends } from './sends'
 import * as storage from './storage'
 
 class OutgoingWords {
   all = $state.raw<Outgoing[]>([])
+  #hasBegun = false
   #hearers = new Set<(one: Outgoing, receipt: Receipt) => void>()
   readonly sends = new Sends(
     {
@@ -28,11 +30,15 @@ class OutgoingWords {
     },
   )
 
+  /** Begins for the person who is signed in. When they come back to a page that was theirs, it has begun. */
   begin(person: string): void {
+    if (this.#hasBegun) return
+    this.#hasBegun = true
     this.sends.begin(person)
     live.hear((told) => {
       if (told.event === 'began') this.sends.line()
     })
+    whose.whenBack(() => this.sends.back())
   }
 
   /** Hears of receipts. */

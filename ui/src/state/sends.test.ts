@@ -101,6 +101,16 @@ describe('what was sent here', () => {
     expect(kept.size).toBe(0)
   })
 
+  it('goes again when somebody is signed in again, if that was what was missing', async () => {
+    sends.say(words)
+    sends.say(words)
+    asked[0]!.fail(refusal(401, 'unauthenticated'))
+    asked[1]!.fail(refusal(409, 'queue_full'))
+    await settle()
+    sends.back()
+    expect(asked.map((one) => one.key)).toEqual(['key1', 'key2', 'key1'])
+  })
+
   it('cannot be taken back while nobody knows whether it arrived', () => {
     sends.say(words)
     expect(sends.takeBack('key1')).toBeNull()

@@ -64,7 +64,16 @@ export class Sends {
 
   /** There is a line again: what was cut off goes now. */
   line(): void {
-    for (const one of this.all) if (one.state === 'failed' && one.problem?.code === null) this.again(one.key)
+    this.#againWith(null)
+  }
+
+  /** The same person is signed in again: what nobody could say goes now. */
+  back(): void {
+    this.#againWith('unauthenticated')
+  }
+
+  #againWith(code: string | null): void {
+    for (const one of this.all) if (one.state === 'failed' && one.problem?.code === code) this.again(one.key)
   }
 
   /** Takes back what has no receipt. What is returned goes into the composer again. */

@@ -101,6 +101,18 @@ describe('what was sent here', () => {
     expect(kept.size).toBe(0)
   })
 
+  it('waits for the scope that it is meant for, and goes under its epoch', async () => {
+    let there!: (epoch: number) => void
+    sends.say(words, 'key1', new Promise((resolve) => (there = resolve)))
+    await settle()
+    expect(sends.all.map((one) => one.state)).toEqual(['sending'])
+    expect(asked).toHaveLength(0)
+    there(4)
+    await settle()
+    expect(asked.map((one) => one.message.under)).toEqual([4])
+    expect(JSON.parse([...kept.values()][0]!).under).toBe(4)
+  })
+
   it('goes again when somebody is signed in again, if that was what was missing', async () => {
     sends.say(words)
     sends.say(words)

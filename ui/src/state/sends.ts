@@ -48,11 +48,14 @@ export class Sends {
     }
   }
 
-  /** Says something. It is shown at once; a key that is given is that of an earlier try with the same words. */
-  say(what: Pick<Outgoing, 'to' | 'session' | 'parts' | 'delivery' | 'under'>, key = this.#world.newKey()): Outgoing {
+  /**
+   * Says something. It is shown at once; a key that is given is that of an earlier try with the same words. If it is meant for a scope
+   * that is still to come, it goes once that is there, under its epoch; a page that is gone by then has said it under that of now.
+   */
+  say(what: Pick<Outgoing, 'to' | 'session' | 'parts' | 'delivery' | 'under'>, key = this.#world.newKey(), under: Promise<number | null> | null = null): Outgoing {
     const one: Outgoing = { ...what, key, at: this.#world.now(), state: 'sending', message: null, problem: null }
     this.#keep(one)
-    void this.#own(one)
+    void this.#own(one, under)
     return one
   }
 
@@ -93,14 +96,23 @@ export class Sends {
     this.#changed()
   }
 
-  async #own(one: Outgoing): Promise<void> {
+  async #own(one: Outgoing, under: Promise<number | null> | null = null): Promise<void> {
     await this.#world.alone(one.key, () => {
       this.all = [...this.all, one]
       this.#changed()
       const over = new Promise<void>((resolve) => this.#open.set(one.key, resolve))
-      void this.#try(one, 0)
+      if (under) void under.then((epoch) => this.#meant(one.key, epoch))
+      else void this.#try(one, 0)
       return over
     })
+  }
+
+  /** The scope that it is meant for is there. */
+  #meant(key: string, under: number | null): void {
+    const one = this.#set(key, { under })
+    if (!one) return
+    this.#keep(one)
+    void this.#try(one, 0)
   }
 
   async #try(one: Outgoing, tries: number): Promise<void> {

@@ -4,7 +4,7 @@
 // of changes of the timeline by `version`, once a frame.
 import * as calls from '../api/calls'
 import { isRefused, wordsOf } from '../api/problem'
-import type { Fact, FactsPage, MessageWords, Progress, Queued, Readiness, Session, TurnLine } from '../api/types'
+import type { Fact, FactsPage, MessageWords, Progress, Queued, Readiness, ScopeRequest, Session, TurnLine } from '../api/types'
 import { QUEUE_FACTS, pendingOf, textOf } from '../model/queue'
 import { Timeline } from '../model/timeline'
 import { eachFrame } from './frame'
@@ -24,6 +24,8 @@ const AHEAD_MAX = 2_000
 const WORDS_AT_ONCE = 4
 const QUEUE_MS = 60
 const SEEN_MS = 800
+/** So long is waited for a change of scope before what was said meanwhile goes; longer, and a person says where it belongs. */
+const CHANGE_MS_MAX = 20_000
 
 export class SessionState {
   readonly id: string
@@ -59,6 +61,7 @@ export class SessionState {
   #hasMarks = true
   #openUsers = 0
   #first: Promise<FactsPage> | null = null
+  #change: { isOver: () => boolean; end: () => void; over: Promise<void> } | null = null
 
   constructor(id: string, row: Session | null) {
     this.id = id
@@ -164,6 +167,29 @@ export class SessionState {
     }
   }
 
+  /** Asks for another scope. */
+  async changeScope(wanted: ScopeRequest): Promise<void> {
+    let end!: () => void
+    const over = new Promise<void>((resolve) => (end = resolve))
+    const change = { isOver: () => false, end, over }
+    this.#change = change
+    setTimeout(end, CHANGE_MS_MAX)
+    void over.then(() => this.#change === change && (this.#change = null))
+    try {
+      const row = await calls.changeScope(this.id, wanted)
+      change.isOver = () => this.timeline.last >= row.number && this.timeline.changing === null
+      if (change.isOver()) end()
+    } catch (error) {
+      end()
+      throw error
+    }
+  }
+
+  /** The epoch of the scope that was asked for here and is not there yet: what is said now is meant for that one. */
+  epochToBe(): Promise<number | null> | null {
+    return this.#change && this.#change.over.then(() => this.timeline.scope?.epoch ?? null)
+  }
+
   async refreshReadiness(): Promise<void> {
     const told = await calls.readiness(this.id).catch(() => null)
     if (told) this.readiness = told
@@ -265,6 +291,7 @@ export class SessionState {
   #take(fact: Fact): void {
     if (!this.timeline.append(fact)) return
     this.#bump()
+    if (this.#change?.isOver()) this.#change.end()
     if (QUEUE_FACTS.has(fact.type)) this.refreshQueue()
     if (fact.type === 'edited') this.messages.delete(fact.message)
     if (fact.type === 'turn_started' || fact.type === 'steered') this.wordsFor(fact.message)

@@ -111,6 +111,13 @@ pub(crate) const COUNTS: &[Count] = &[
         test: 10,
         nightly: 30,
     },
+    Count {
+        what: "facts of a conversation in which nothing moves",
+        variable: "HOMING_BROWSER_FACTS",
+        quick: 2_000,
+        test: 2_000,
+        nightly: 10_000,
+    },
 ];
 
 /// Seeds of the simulation as `cargo xtask nightly` runs it, optimised.

@@ -118,6 +118,20 @@ pub(crate) const COUNTS: &[Count] = &[
         test: 2_000,
         nightly: 10_000,
     },
+    Count {
+        what: "questions that three doors answer at once",
+        variable: "HOMING_BROWSER_QUESTIONS",
+        quick: 3,
+        test: 3,
+        nightly: 50,
+    },
+    Count {
+        what: "kills, cuts and frozen tabs in a browser",
+        variable: "HOMING_BROWSER_CUTS",
+        quick: 12,
+        test: 12,
+        nightly: 100,
+    },
 ];
 
 /// Seeds of the simulation as `cargo xtask nightly` runs it, optimised.

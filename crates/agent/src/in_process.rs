@@ -404,7 +404,7 @@ impl Body {
         self.note(Did::Acted);
         let (memory, has_commands) = (self.remembered(), self.lists_at.is_none());
         let mut script = Script::new(&memory, &message.text, &message.attachments, has_commands);
-        let (mut questions, mut words_said) = (0, 0);
+        let (mut questions, mut words_said, mut paced_from) = (0, 0, Instant::now());
         while let Some(step) = script.next() {
             let words = match step {
                 ScriptStep::Say(words) => words,
@@ -417,7 +417,13 @@ impl Body {
                     self.tell(AgentEvent::Notice { text }).await;
                     continue;
                 }
-                ScriptStep::Run { .. } | ScriptStep::ForkBomb { .. } => script.line("not in-process"),
+                ScriptStep::Show(event) => {
+                    self.tell(event).await;
+                    continue;
+                }
+                ScriptStep::Run { .. } | ScriptStep::ForkBomb { .. } | ScriptStep::Change { .. } => {
+                    script.line("not in-process")
+                }
                 ScriptStep::Directory => script.line(self.launch.directory.for_readers()),
                 ScriptStep::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
                 ScriptStep::Crash => return None,
@@ -429,6 +435,14 @@ impl Body {
                 }
                 ScriptStep::Sleep { ms } => {
                     self.listen(Some(Instant::now() + Duration::from_millis(ms)), &mut script).await;
+                    continue;
+                }
+                ScriptStep::StartPace => {
+                    paced_from = Instant::now();
+                    continue;
+                }
+                ScriptStep::KeepPace { ms } => {
+                    self.listen(Some(paced_from + Duration::from_millis(ms)), &mut script).await;
                     continue;
                 }
                 ScriptStep::NewId => {

@@ -6,7 +6,7 @@
 //! The answer is `#N TEXT`, N being the number of messages it remembers with this one and TEXT the message without its
 //! directives. Lines that begin with `!` are directives, done in their order; what they print stands on lines of its
 //! own after that. A message with `!fail before`, `!busy`, `!refuse` or `!gone` is not acted on: it is not remembered
-//! and not counted, and the answer has no `#N`.
+//! and not counted, and the answer has no `#N`. Directives that show something beside the answer, tools and the like, are in `story`.
 //!
 //! It has two commands, `/shout` and `/whisper`: a message that begins with one is answered `command NAME: TEXT` in
 //! place of `#N TEXT`, once it has listed them; before that it takes such a message for words, as agents do. It has two
@@ -14,14 +14,19 @@
 //! message. It takes images and files of all kinds, and says of each on a line of its own what it was handed: `got KIND MEDIA-TYPE BYTES
 //! bytes sha256 HASH NAME`.
 
+mod story;
+
+use std::collections::VecDeque;
+
 use kernel::Failure;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Abilities, About, Attachment, AttachmentKind, CHOICES_MAX, Choice, FilesTaken, Form, MemoryMove,
-    QuestionAnswer, Trouble,
+    Abilities, About, AgentEvent, Attachment, AttachmentKind, CHOICES_MAX, Choice, FilesTaken, Form,
+    MemoryMove, QuestionAnswer, Trouble,
 };
+use story::StoryDirective;
 
 /// The longest `!sleep`, so that a typing error does not outlive its author: one day.
 const SLEEP_MS_MAX: u64 = 86_400_000;
@@ -35,6 +40,10 @@ const FLOOD_PIECE_BYTES: u64 = 4_096;
 const FORKS_MAX: u64 = 256;
 /// The most times of one `!warn`.
 const WARNINGS_MAX: u64 = 1_000;
+/// The most times of one `!repeat`: more than an hour of 200 a second.
+const REPEATS_MAX: u64 = 1_000_000;
+/// The highest `!rate`. More is as fast as it can.
+const RATE_MAX: u64 = 1_000_000;
 /// The most starts that can be made to fail ahead.
 const STARTS_MAX: u64 = 1_000;
 
@@ -133,8 +142,16 @@ pub enum ScriptStep {
     Say(String),
     /// Warn people of something that is no part of the answer.
     Warn { text: String },
+    /// Show this, which is no part of the answer: a tool, reasoning, a plan.
+    Show(AgentEvent),
+    /// Write this into the file of the scope's directory, or remove it, and show that.
+    Change { path: String, content: Option<String> },
     /// Do nothing for so long.
     Sleep { ms: u64 },
+    /// Take the time from here.
+    StartPace,
+    /// Do nothing until so long after the last `StartPace`.
+    KeepPace { ms: u64 },
     /// Ask about the tool, wait, and say `answered` as a line.
     Ask { tool: String, form: Form },
     /// Run it in the scope's directory and say its output as a line.
@@ -158,8 +175,11 @@ pub enum ScriptStep {
 /// The steps for one message. When there are none left, the turn has finished.
 #[derive(Debug)]
 pub struct Script {
-    todo: std::vec::IntoIter<Todo>,
+    todo: VecDeque<Todo>,
     stream: Option<Stream>,
+    pace: Option<Pace>,
+    /// Tools that were used.
+    calls: u64,
     has_spoken: bool,
     /// The last thing said has ended its line.
     is_at_line: bool,
@@ -170,24 +190,51 @@ impl Script {
     pub fn new(memory: &Memory, text: &str, attachments: &[Attachment], has_commands: bool) -> Self {
         let (directives, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('!'));
         let directives: Vec<Directive> = directives.into_iter().map(Directive::parse).collect();
-        let mut todo = Vec::new();
+        let mut todo = VecDeque::new();
         if !directives.iter().any(Directive::prevents_acting) {
             if directives.contains(&Directive::NewId) {
-                todo.push(Todo::Step(ScriptStep::NewId));
+                todo.push_back(Todo::Step(ScriptStep::NewId));
             }
-            todo.push(Todo::Step(ScriptStep::Remember));
+            todo.push_back(Todo::Step(ScriptStep::Remember));
             let words = rest.join("\n");
             let heading = match command(&words).filter(|_| has_commands) {
                 Some((name, words)) => format!("command {name}: {words}"),
                 None => format!("#{} {}", memory.messages.len() + 1, words.trim()),
             };
-            todo.push(Todo::Line(heading.trim_end().to_owned()));
+            todo.push_back(Todo::Line(heading.trim_end().to_owned()));
             todo.extend(attachments.iter().map(|attached| Todo::Line(got(attached))));
         }
         for directive in directives {
             directive.plan(memory, &mut todo);
         }
-        Self { todo: todo.into_iter(), stream: None, has_spoken: false, is_at_line: true }
+        Self { todo, stream: None, pace: None, calls: 0, has_spoken: false, is_at_line: true }
+    }
+
+    /// Puts the steps of what comes next first, if it is something that is done several times or shows a tool.
+    fn unfold(&mut self) {
+        while let Some(Todo::Repeat { .. } | Todo::Story(_)) = self.todo.front() {
+            match self.todo.pop_front() {
+                Some(Todo::Repeat { round, count, line }) if round <= count => {
+                    let now = Directive::parse(&line.replace("{n}", &round.to_string()));
+                    self.todo.push_front(Todo::Repeat { round: round + 1, count, line });
+                    let mut steps = VecDeque::new();
+                    now.plan(&Memory::default(), &mut steps);
+                    steps.into_iter().rev().for_each(|step| self.todo.push_front(step));
+                }
+                Some(Todo::Story(shown)) => {
+                    self.calls += 1;
+                    let steps = shown.steps(self.calls).into_iter().rev();
+                    steps.for_each(|step| self.todo.push_front(Todo::Step(step)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The wait before what comes next, if there is a pace to keep.
+    fn wait(&mut self) -> Option<ScriptStep> {
+        let is_paced = self.todo.front().is_some_and(Todo::is_paced);
+        self.pace.as_mut().filter(|_| is_paced)?.wait()
     }
 
     /// The output of a directive, set off from what was said before.
@@ -215,8 +262,17 @@ impl Iterator for Script {
             return Some(step);
         }
         self.stream = None;
-        Some(match self.todo.next()? {
+        self.unfold();
+        if let Some(wait) = self.wait() {
+            return Some(wait);
+        }
+        Some(match self.todo.pop_front()? {
             Todo::Step(step) => step,
+            Todo::Rate { per_second } => {
+                self.pace = (per_second > 0).then_some(Pace { per_second, shown: 0, has_waited: false });
+                ScriptStep::StartPace
+            }
+            Todo::Repeat { .. } | Todo::Story(_) => unreachable!("they are unfolded"),
             Todo::Line(text) => ScriptStep::Say(self.line(&text)),
             Todo::Stream(stream) => {
                 self.stream = Some(stream);
@@ -286,6 +342,40 @@ enum Todo {
     Step(ScriptStep),
     Line(String),
     Stream(Stream),
+    Story(StoryDirective),
+    Repeat { round: u64, count: u64, line: String },
+    Rate { per_second: u64 },
+}
+
+impl Todo {
+    /// True if people see it, so that a pace is kept with it.
+    fn is_paced(&self) -> bool {
+        let is_shown = |step: &ScriptStep| {
+            matches!(step, ScriptStep::Show(_) | ScriptStep::Change { .. } | ScriptStep::Warn { .. })
+        };
+        matches!(self, Self::Line(_)) || matches!(self, Self::Step(step) if is_shown(step))
+    }
+}
+
+/// So many things a second from some moment on, however long each of them takes.
+#[derive(Debug)]
+struct Pace {
+    per_second: u64,
+    /// Those that have been let through.
+    shown: u64,
+    has_waited: bool,
+}
+
+impl Pace {
+    /// The wait before one more, unless it was waited for.
+    fn wait(&mut self) -> Option<ScriptStep> {
+        if self.shown > 0 && !self.has_waited {
+            self.has_waited = true;
+            return Some(ScriptStep::KeepPace { ms: self.shown * 1_000 / self.per_second });
+        }
+        (self.shown, self.has_waited) = (self.shown + 1, false);
+        None
+    }
 }
 
 /// Steps that are made one by one, because all of them at once would not fit.
@@ -342,6 +432,9 @@ enum Directive {
     Run { command: String },
     ForkBomb { count: u64 },
     Directory,
+    Story(StoryDirective),
+    Repeat { count: u64, line: String },
+    Rate { per_second: u64 },
     Unknown { line: String },
 }
 
@@ -380,7 +473,13 @@ impl Directive {
             ("!run", [_, ..]) => Self::Run { command: rest.trim().to_owned() },
             ("!fork-bomb", [_]) => Self::ForkBomb { count: number(0, FORKS_MAX)? },
             ("!pwd", []) => Self::Directory,
-            _ => return None,
+            ("!rate", [_]) => Self::Rate { per_second: number(0, RATE_MAX)? },
+            ("!repeat", [_, _, ..]) => {
+                let line = rest.trim().split_once(char::is_whitespace)?.1.trim().to_owned();
+                let is_shown = matches!(Self::understand(&line)?, Self::Story(_) | Self::Warn { .. });
+                is_shown.then_some(Self::Repeat { count: number(0, REPEATS_MAX)?, line })?
+            }
+            _ => Self::Story(StoryDirective::understand(name, rest.trim())?),
         };
         Some(directive)
     }
@@ -398,28 +497,38 @@ impl Directive {
         matches!(self, Self::FailBefore | Self::Busy | Self::Refuse | Self::Gone)
     }
 
-    fn plan(self, memory: &Memory, todo: &mut Vec<Todo>) {
+    fn plan(self, memory: &Memory, todo: &mut VecDeque<Todo>) {
         let step = match self {
             Self::Recall => {
                 todo.extend(memory.messages.iter().map(|message| Todo::Line(message.replace('\n', "\\n"))));
                 return;
             }
             Self::Say { count, per_second } => {
-                return todo.push(Todo::Stream(Stream::Words { said: 0, count, per_second, slept: false }));
+                return todo.push_back(Todo::Stream(Stream::Words {
+                    said: 0,
+                    count,
+                    per_second,
+                    slept: false,
+                }));
             }
-            Self::Flood { bytes } => return todo.push(Todo::Stream(Stream::Flood { said: 0, bytes })),
-            Self::Unknown { line } => return todo.push(Todo::Line(format!("unknown directive: {line}"))),
+            Self::Flood { bytes } => return todo.push_back(Todo::Stream(Stream::Flood { said: 0, bytes })),
+            Self::Unknown { line } => {
+                return todo.push_back(Todo::Line(format!("unknown directive: {line}")));
+            }
             Self::Warn { count, text } => {
                 let warning = || Todo::Step(ScriptStep::Warn { text: text.clone() });
                 return todo.extend((0..count).map(|_| warning()));
             }
+            Self::Story(shown) => return todo.push_back(Todo::Story(shown)),
+            Self::Repeat { count, line } => return todo.push_back(Todo::Repeat { round: 1, count, line }),
+            Self::Rate { per_second } => return todo.push_back(Todo::Rate { per_second }),
             Self::NewId => return, // Done before the message was remembered.
             Self::FailStarts { failure, count } => {
-                todo.push(Todo::Step(ScriptStep::FailStarts { failure, count }));
-                return todo.push(Todo::Line(format!("the next {count} starts will fail")));
+                todo.push_back(Todo::Step(ScriptStep::FailStarts { failure, count }));
+                return todo.push_back(Todo::Line(format!("the next {count} starts will fail")));
             }
             Self::Gone => {
-                todo.push(Todo::Step(ScriptStep::Forget));
+                todo.push_back(Todo::Step(ScriptStep::Forget));
                 ScriptStep::Fail(Trouble::new(
                     Failure::Gone,
                     "told to be gone: this conversation no longer exists",
@@ -437,7 +546,7 @@ impl Directive {
             Self::Crash => ScriptStep::Crash,
             Self::Hang => ScriptStep::Hang,
         };
-        todo.push(Todo::Step(step));
+        todo.push_back(Todo::Step(step));
     }
 }
 
@@ -480,6 +589,68 @@ mod tests {
             "!fail start 2",
             "{Remember}#1{FailStarts { failure: Transient, count: 2 }}\nthe next 2 starts will fail",
         );
+    }
+
+    /// The things shown beside the answer, each on a line, and the waits between them.
+    fn shown(text: &str) -> Vec<String> {
+        let steps = Script::new(&Memory::default(), text, &[], true);
+        steps
+            .filter_map(|step| match step {
+                ScriptStep::Show(event) => Some(format!("{event:?}")),
+                ScriptStep::Warn { text } => Some(text),
+                ScriptStep::Change { path, content } => Some(format!("{path}: {content:?}")),
+                ScriptStep::StartPace => Some("from here".to_owned()),
+                ScriptStep::KeepPace { ms } => Some(format!("at {ms}")),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_rate_is_kept_from_where_it_was_set() {
+        check(&[], "!rate 4\n!pwd", "{Remember}#1{StartPace}{Directory}");
+        let seen =
+            shown("!warn 1 early\n!rate 4\n!warn 3 slow\n!rate 1000\n!warn 2 quick\n!rate 0\n!warn 2 free");
+        let expected = [
+            "early",
+            "from here",
+            "slow",
+            "at 250",
+            "slow",
+            "at 500",
+            "slow",
+            "from here",
+            "quick",
+            "at 1",
+            "quick",
+            "from here",
+            "free",
+            "free",
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_is_repeated_knows_its_number() {
+        assert_eq!(
+            shown("!repeat 3 !edit {n}.txt | line {n}"),
+            ["1.txt: Some(\"line 1\")", "2.txt: Some(\"line 2\")", "3.txt: Some(\"line 3\")",]
+        );
+        assert_eq!(shown("!rate 200\n!repeat 2 !warn 1 w{n}"), ["from here", "w1", "at 5", "w2"]);
+        // Tools are told apart by the number of the call, however they come about.
+        let calls = shown("!tool a | b\n!repeat 2 !tool c | d");
+        let has = |at: usize, call: &str| calls[at].contains(&format!("call: \"{call}\""));
+        assert!(calls.len() == 6 && has(0, "tool1") && has(1, "tool1") && has(2, "tool2") && has(5, "tool3"));
+        check(&[], "!repeat 2 !hang", "{Remember}#1\nunknown directive: !repeat 2 !hang");
+        check(
+            &[],
+            "!repeat 2 !repeat 2 !think x",
+            "{Remember}#1\nunknown directive: !repeat 2 !repeat 2 !think x",
+        );
+        // As many as it may be are made one by one.
+        let mut many = Script::new(&Memory::default(), "!repeat 1000000 !think x", &[], true);
+        assert_eq!(many.by_ref().take(100).count(), 100);
+        assert!(many.todo.len() < 10);
     }
 
     #[test]

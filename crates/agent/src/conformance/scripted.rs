@@ -33,7 +33,7 @@ impl ScriptedDialect {
 impl Dialect for ScriptedDialect {
     fn phrase(&self, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
         if wishes.contains(&Wish::Write) {
-            return Err(Cannot::because("it has no tool that writes files"));
+            return Err(Cannot::because("it writes files without asking"));
         }
         Ok(wishes.iter().map(line).collect::<Vec<_>>().join("\n"))
     }

@@ -49,6 +49,30 @@ async fn an_attempt_without_a_daemon_ends_by_itself() {
     assert!(trial.house.alive().is_empty());
 }
 
+/// Thousands of things at a rate take as long as they should: roundings do not add up.
+#[tokio::test(start_paused = true)]
+async fn a_rate_is_kept_over_time() {
+    let trial = OnTrial::new(0);
+    let mut running = trial.begin(1).await;
+    let from = tokio::time::Instant::now();
+    say(&mut running, "!rate 300\n!repeat 3001 !tool build | step {n} | done").await;
+    let (mut called, mut ended) = (0, 0);
+    loop {
+        match running.next().await {
+            AgentEvent::ToolCall { input, .. } => {
+                called += 1;
+                assert_eq!(input, format!("step {called}"));
+            }
+            AgentEvent::ToolResult { .. } => ended += 1,
+            event if event.is_last() => break,
+            _ => {}
+        }
+    }
+    // Two things each, and the first of them at once.
+    let expected_ms = 6_001 * 1_000 / 300;
+    assert_eq!((called, ended, from.elapsed().as_millis()), (3_001, 3_001, expected_ms));
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_seed_gives_one_story() {
     let mut stories = Vec::new();
@@ -176,7 +200,7 @@ const INAPPLICABLE: &[(&str, &str)] = &[
     ("a_kept_process_answers_like_a_new_one", "no process is kept"),
     ("an_unknown_conversation_of_another_place_is_not_gone", "its ids hold everywhere"),
     ("a_torn_record_is_not_gone", "it writes nothing down"),
-    ("a_file_is_written_only_after_a_yes", "it has no tool that writes files"),
+    ("a_file_is_written_only_after_a_yes", "it writes files without asking"),
     ("what_a_turn_leaves_running_is_gone_with_it", "it has no processes"),
     ("what_a_turn_started_is_gone_after_a_stop", "it has no processes"),
     ("what_a_turn_started_is_gone_after_a_kill", "it has no processes"),

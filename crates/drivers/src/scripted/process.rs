@@ -10,17 +10,17 @@
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use agent::scripted::{HANGING, Memory, Script, ScriptStep, added, answered, model, question};
-use agent::{Attachment, Form, QuestionAnswer, Trouble};
+use agent::{Attachment, FileChangeKind, Form, QuestionAnswer, Trouble};
 use kernel::Failure;
 use serde_json::json;
 
-use super::protocol::{AgentLine, AttachmentLine, DriverLine, FenceLine, line};
+use super::protocol::{AgentLine, AttachmentLine, DriverLine, FenceLine, line, shown};
 use super::{
     COMMANDS_VARIABLE, FALLBACK_VARIABLE, FORK, LISTS_VARIABLE, LOG_VARIABLE, MODEL_VARIABLE,
     MODELS_VARIABLE, STAYS_VARIABLE,
@@ -233,7 +233,7 @@ impl ScriptedProcess {
     fn act(&mut self, text: &str, attachments: &[Attachment]) -> io::Result<Option<Trouble>> {
         let memory = self.remembered()?.unwrap_or_default();
         let mut script = Script::new(&memory, text, attachments, self.lists_at.is_none());
-        let (mut questions, mut said) = (0_u64, 0);
+        let (mut questions, mut said, mut paced_from) = (0_u64, 0, Instant::now());
         while let Some(step) = script.next() {
             let words = match step {
                 ScriptStep::Say(words) => words,
@@ -246,6 +246,17 @@ impl ScriptedProcess {
                     say(&AgentLine::Warning { text })?;
                     continue;
                 }
+                ScriptStep::Show(event) => {
+                    shown(event).map_or(Ok(()), |line| say(&line))?;
+                    continue;
+                }
+                ScriptStep::Change { path, content } => match change(&path, content) {
+                    Ok(change) => {
+                        say(&AgentLine::FileChanged { path, change: change.into() })?;
+                        continue;
+                    }
+                    Err(why) => script.line(&format!("{path}: {why}")),
+                },
                 ScriptStep::Run { command } => script.line(run(&command)?.trim_end()),
                 ScriptStep::ForkBomb { count } => script.line(&fork_bomb(count)?),
                 ScriptStep::Directory => script.line(&std::env::current_dir()?.to_string_lossy()),
@@ -254,6 +265,14 @@ impl ScriptedProcess {
                 ScriptStep::Hang => return Err(self.become_deaf(&script.line(HANGING))),
                 ScriptStep::Sleep { ms } => {
                     self.listen(Instant::now() + Duration::from_millis(ms), &mut script)?;
+                    continue;
+                }
+                ScriptStep::StartPace => {
+                    paced_from = Instant::now();
+                    continue;
+                }
+                ScriptStep::KeepPace { ms } => {
+                    self.listen(paced_from + Duration::from_millis(ms), &mut script)?;
                     continue;
                 }
                 ScriptStep::NewId
@@ -447,6 +466,21 @@ fn run(command: &str) -> io::Result<String> {
     let output = String::from_utf8_lossy(&bytes).into_owned();
     say(&AgentLine::ToolResult { call, output: output.clone(), failed })?;
     Ok(output)
+}
+
+/// Writes this into the file, or removes it, and answers what that was.
+fn change(path: &str, content: Option<String>) -> io::Result<FileChangeKind> {
+    let path = Path::new(path);
+    let Some(content) = content else {
+        std::fs::remove_file(path)?;
+        return Ok(FileChangeKind::Removed);
+    };
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above)?;
+    }
+    let is_new = !path.exists();
+    std::fs::write(path, content)?;
+    Ok(if is_new { FileChangeKind::Added } else { FileChangeKind::Edited })
 }
 
 /// Children that nobody waits for, in sessions of their own, deaf to polite signals: what careless tools leave behind.

@@ -2,14 +2,16 @@
 //!
 //! It says `{"type":"about","model":NAME,"has_commands":BOOL}` and `{"type":"ready","native":ID}`, then after the message
 //! any of `text {text}`, `warning {text}`, `native {native}`, `asked {question, tool, detail, form}`, `tool_call {call, tool, input}`,
-//! `tool_result {call, output, failed}`, `usage {input, output}`, and at last `finished {native}` or
+//! `tool_progress {call, output}`, `tool_result {call, output, failed}`, `reasoning {text}`, `plan {steps}`, `file_changed {path, change}`,
+//! `usage {input, output}`, and at last `finished {native}` or
 //! `failed {kind, detail}`; the last one may come instead of `ready`. It hears `message {id, text, attachments, fence}` once, or again
 //! after `finished` if it stays, and `answer {question, answer}`; to `more {id, text, attachments}` it says `steered {id, taken}`, to
 //! `knock` it says `here` while it waits.
 
 use agent::{
-    About, AgentEvent, Attachment, AttachmentKind, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch,
-    Message, NATIVE_BYTES_MAX, QuestionAnswer, Steered, Trouble, Usage, bounded, pieces, scripted,
+    About, AgentEvent, Attachment, AttachmentKind, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, FileChangeKind,
+    Form, Launch, Message, NATIVE_BYTES_MAX, PlanStep, Progress, QuestionAnswer, Steered, Trouble, Usage,
+    bounded, pieces, scripted,
 };
 use base64::Engine;
 use kernel::{Failure, Fence, Native};
@@ -33,7 +35,11 @@ pub(super) enum AgentLine {
     Steered { id: String, taken: bool },
     Warning { text: String },
     ToolCall { call: String, tool: String, input: String },
+    ToolProgress { call: String, output: String },
     ToolResult { call: String, output: String, failed: bool },
+    Reasoning { text: String },
+    Plan { steps: Vec<PlanLine> },
+    FileChanged { path: String, change: ChangeWord },
     Usage { input: u64, output: u64 },
     Finished { native: String },
     Failed { kind: FailureKind, detail: String },
@@ -174,6 +180,86 @@ impl From<AnswerLine> for QuestionAnswer {
     }
 }
 
+/// A step of a plan, as it stands in a line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PlanLine {
+    text: String,
+    progress: ProgressWord,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ProgressWord {
+    Waiting,
+    Active,
+    Done,
+}
+
+impl From<PlanStep> for PlanLine {
+    fn from(step: PlanStep) -> Self {
+        let progress = match step.progress {
+            Progress::Waiting => ProgressWord::Waiting,
+            Progress::Active => ProgressWord::Active,
+            Progress::Done => ProgressWord::Done,
+        };
+        Self { text: step.text, progress }
+    }
+}
+
+impl From<PlanLine> for PlanStep {
+    fn from(line: PlanLine) -> Self {
+        let progress = match line.progress {
+            ProgressWord::Waiting => Progress::Waiting,
+            ProgressWord::Active => Progress::Active,
+            ProgressWord::Done => Progress::Done,
+        };
+        Self { text: bounded(&line.text, DETAIL_BYTES_MAX), progress }
+    }
+}
+
+/// A change of a file, as it stands in a line.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ChangeWord {
+    Added,
+    Edited,
+    Removed,
+}
+
+impl From<FileChangeKind> for ChangeWord {
+    fn from(change: FileChangeKind) -> Self {
+        match change {
+            FileChangeKind::Added => Self::Added,
+            FileChangeKind::Edited => Self::Edited,
+            FileChangeKind::Removed => Self::Removed,
+        }
+    }
+}
+
+impl From<ChangeWord> for FileChangeKind {
+    fn from(change: ChangeWord) -> Self {
+        match change {
+            ChangeWord::Added => Self::Added,
+            ChangeWord::Edited => Self::Edited,
+            ChangeWord::Removed => Self::Removed,
+        }
+    }
+}
+
+/// The line by which the agent shows this, if it is one of the things that a script shows.
+pub(super) fn shown(event: AgentEvent) -> Option<AgentLine> {
+    Some(match event {
+        AgentEvent::ToolCall { call, tool, input } => AgentLine::ToolCall { call, tool, input },
+        AgentEvent::ToolProgress { call, output } => AgentLine::ToolProgress { call, output },
+        AgentEvent::ToolResult { call, output, failed } => AgentLine::ToolResult { call, output, failed },
+        AgentEvent::Reasoning { text } => AgentLine::Reasoning { text },
+        AgentEvent::Plan { steps } => {
+            AgentLine::Plan { steps: steps.into_iter().map(PlanLine::from).collect() }
+        }
+        _ => return None,
+    })
+}
+
 /// A fence in numbers: of which attempt a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FenceLine {
@@ -288,6 +374,11 @@ impl AgentProtocol for ScriptedProtocol {
                     out.event(AgentEvent::Text { text: piece.to_owned() });
                 }
             }
+            Ok(AgentLine::Reasoning { text }) => {
+                for piece in pieces(&text) {
+                    out.event(AgentEvent::Reasoning { text: piece.to_owned() });
+                }
+            }
             Ok(said) => out.event(event(said)),
             Err(_) => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
         }
@@ -336,6 +427,16 @@ fn event(said: AgentLine) -> AgentEvent {
         AgentLine::Warning { text } => AgentEvent::Notice { text: detail(text) },
         AgentLine::ToolCall { call, tool, input } => {
             AgentEvent::ToolCall { call: name(call), tool: name(tool), input: detail(input) }
+        }
+        AgentLine::ToolProgress { call, output } => {
+            AgentEvent::ToolProgress { call: name(call), output: detail(output) }
+        }
+        AgentLine::Reasoning { text } => AgentEvent::Reasoning { text: detail(text) },
+        AgentLine::Plan { steps } => {
+            AgentEvent::Plan { steps: steps.into_iter().take(CHOICES_MAX).map(PlanStep::from).collect() }
+        }
+        AgentLine::FileChanged { path, change } => {
+            AgentEvent::FileChanged { path: detail(path), change: change.into() }
         }
         AgentLine::ToolResult { call, output, failed } => {
             AgentEvent::ToolResult { call: name(call), output: detail(output), failed }

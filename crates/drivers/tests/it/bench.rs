@@ -198,7 +198,7 @@ impl Candidate for Bench {
                 Some("no process is kept")
             }
             "an_unknown_conversation_of_another_place_is_not_gone" => Some("its ids hold everywhere"),
-            "a_file_is_written_only_after_a_yes" => Some("it has no tool that writes files"),
+            "a_file_is_written_only_after_a_yes" => Some("it writes files without asking"),
             _ => None,
         };
         assert_eq!(told.err().map(|Cannot(why)| why).as_deref(), why_not);

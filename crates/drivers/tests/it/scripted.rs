@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use agent::{About, Agent, AgentEvent, Launch, Message, QuestionAnswer, Steered};
+use agent::{
+    About, Agent, AgentEvent, FileChangeKind, Launch, Message, PlanStep, Progress, QuestionAnswer, Steered,
+};
 use homing_drivers::ScriptedConfig;
 use kernel::Failure;
 
@@ -52,6 +54,57 @@ async fn a_command_runs_in_the_directory_and_its_output_is_kept() {
         matches!(result, Some(AgentEvent::ToolResult { output, failed: true, .. }) if output == "yesno\n")
     );
     assert!(events.iter().any(|event| matches!(event, AgentEvent::Text { text } if text == "\nyesno")));
+}
+
+/// The things that agents show beside their answers, as it was told to show them, and files as they then are.
+#[tokio::test]
+async fn tools_reasoning_plans_and_files_are_shown() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let told = "!tool build | all | one\\n | two\n!tool-fails test | all | no\n!think first this\n\
+                !plan x look | > mend | test\n!edit new/a.txt | words\\n\n!edit new/a.txt | others\n!remove seen\n!remove seen";
+    let seen = bench.place.path().join("seen");
+    std::fs::write(&seen, "yes").unwrap();
+    let mut running = bench.attempt(&launch, told, "#1").await;
+    let (events, text) = to_the_end(&mut *running).await;
+    let call = |call: &str, tool: &str| AgentEvent::ToolCall {
+        call: call.to_owned(),
+        tool: tool.to_owned(),
+        input: "all".to_owned(),
+    };
+    let printed =
+        |output: &str| AgentEvent::ToolProgress { call: "tool1".to_owned(), output: output.to_owned() };
+    let result = |call: &str, output: &str, failed| AgentEvent::ToolResult {
+        call: call.to_owned(),
+        output: output.to_owned(),
+        failed,
+    };
+    let step = |text: &str, progress| PlanStep { text: text.to_owned(), progress };
+    let changed = |path: &str, change| AgentEvent::FileChanged { path: path.to_owned(), change };
+    let expected = [
+        call("tool1", "build"),
+        printed("one\n"),
+        printed("two"),
+        result("tool1", "one\ntwo", false),
+        call("tool2", "test"),
+        result("tool2", "no", true),
+        AgentEvent::Reasoning { text: "first this".to_owned() },
+        AgentEvent::Plan {
+            steps: vec![
+                step("look", Progress::Done),
+                step("mend", Progress::Active),
+                step("test", Progress::Waiting),
+            ],
+        },
+        changed("new/a.txt", FileChangeKind::Added),
+        changed("new/a.txt", FileChangeKind::Edited),
+        changed("seen", FileChangeKind::Removed),
+    ];
+    let is_shown = |event: &&AgentEvent| expected.contains(event);
+    assert_eq!(events.iter().filter(is_shown).cloned().collect::<Vec<_>>(), expected);
+    assert!(text.starts_with("\nseen: No such file"), "what cannot be done is said: {text:?}");
+    assert_eq!(std::fs::read_to_string(bench.place.path().join("new/a.txt")).unwrap(), "others");
+    assert!(!seen.exists());
 }
 
 #[tokio::test]

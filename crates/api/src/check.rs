@@ -75,7 +75,7 @@ impl MessageChange {
                 "there",
                 "say where: `false` runs it where the session is now, `true` takes the session back to where it was written for",
             ),
-            Self::Hold(_) => Ok(()),
+            Self::Hold(_) | Self::Deliver(_) => Ok(()),
         }
     }
 }

@@ -74,8 +74,8 @@ pub use grant::{
 pub use group::{Group, Membership, NewGroup};
 pub use marks::{Marks, MarksChange};
 pub use message::{
-    Delivery, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery, NewMessage, Previous,
-    Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
+    DeliverNow, Delivery, DeliveryNow, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery,
+    NewMessage, Previous, Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
 pub use node::{Node, RunningProgram};
 pub use object::object;

@@ -283,6 +283,8 @@ pub enum MessageChange {
     Parts(EditParts),
     /// Kept from being started, or let go again.
     Hold(Hold),
+    /// Heard at once.
+    Deliver(DeliverNow),
 }
 
 /// Other words for a waiting message. The images and files that go along with it stay.
@@ -321,6 +323,25 @@ pub struct Hold {
     pub there: Option<bool>,
 }
 
+/// Lets a waiting message be heard at once. If it is held it is released, in the scope of now; one that was written for another scope has to be
+/// released first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeliverNow {
+    /// The way it is to be heard.
+    pub delivery: DeliveryNow,
+}
+
+/// The way a waiting message is to be heard at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryNow {
+    /// It is said into the turn under way; where nobody listens it goes on waiting as it was (`not_listening`).
+    Steer,
+    /// The turn under way is stopped, and it comes first.
+    Interrupt,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MessageChangeFields {
@@ -334,11 +355,20 @@ struct MessageChangeFields {
     held: Option<bool>,
     #[serde(default, deserialize_with = "present")]
     there: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    delivery: Option<DeliveryNow>,
 }
 
 impl<'de> Deserialize<'de> for MessageChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields: MessageChangeFields = object(deserializer)?;
+        if let Some(delivery) = fields.delivery {
+            let others = (&fields.text, &fields.parts, &fields.revision, &fields.held, &fields.there);
+            return match others {
+                (None, None, None, None, None) => Ok(Self::Deliver(DeliverNow { delivery })),
+                _ => Err(de::Error::custom("`delivery` goes alone")),
+            };
+        }
         match (fields.text, fields.parts, fields.revision, fields.held) {
             (None, None, None, Some(held)) => Ok(Self::Hold(Hold { held, there: fields.there })),
             _ if fields.there.is_some() => Err(de::Error::custom("`there` goes with `held`")),
@@ -347,7 +377,7 @@ impl<'de> Deserialize<'de> for MessageChange {
             (Some(_), _, None, _) | (_, Some(_), None, _) => {
                 Err(de::Error::custom("other words need the `revision` that you saw"))
             }
-            _ => Err(de::Error::custom("give `text` or `parts` with a `revision`, or `held`")),
+            _ => Err(de::Error::custom("give `text` or `parts` with a `revision`, or `held`, or `delivery`")),
         }
     }
 }

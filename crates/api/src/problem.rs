@@ -219,6 +219,9 @@ codes! {
         "its turn is over; to go on, say so in a message of its own, for instance: Go on. What you asked for is allowed once.";
     /// Somebody changed it in between.
     Changed = "changed", 409, "somebody changed it in the meantime", "read it again, then decide again";
+    /// No agent is there that would hear it now.
+    NotListening = "not_listening", 409, "nobody listens just now",
+        "let it wait for a turn of its own, or let it interrupt the turn: {\"delivery\": \"interrupt\"}";
     /// A turn is under way, or something else that must be over first.
     Busy = "busy", 409, "something else is under way", "wait for the end of the turn, or stop it";
     /// Another change of scope waits.

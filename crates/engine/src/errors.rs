@@ -232,6 +232,9 @@ pub enum ConflictError {
     /// Somebody changed it in between.
     #[error("it was changed in the meantime: look again")]
     Changed,
+    /// No agent is there that would hear it now.
+    #[error("nobody listens just now: no agent works on a turn, or it takes no words while it works")]
+    NotListening,
     /// The session that was named has ended.
     #[error("session {session} has ended")]
     SessionEnded { session: SessionId, why: EndWhy },
@@ -400,6 +403,7 @@ impl WayInError {
             Refusal::NotInWorktree => Self::NotInWorktree,
             Refusal::NoSuchTurn => AccessError::NotFound { what: "turn" }.into(),
             Refusal::OtherScope => Self::OtherScope,
+            Refusal::NotListening => ConflictError::NotListening.into(),
             // What a question takes was compared before; an older one may not have said it.
             Refusal::Unfit => Self::UnfitAnswer { takes: ApprovalForm::default() },
             Refusal::NotAllowed => AccessError::Needs(Grant::Manage).into(),
@@ -583,6 +587,7 @@ impl ConflictError {
             Self::KeyReused => "idempotency_conflict",
             Self::TooLate => "too_late",
             Self::Changed => "changed",
+            Self::NotListening => "not_listening",
             Self::SessionEnded { .. } => "session_ended",
             Self::UnknownAgent { .. } | Self::AgentLeft { .. } => "unknown_agent",
             Self::UnknownModel { .. } => "unknown_model",

@@ -504,6 +504,8 @@ impl WayIn {
             | Request::Withdraw { .. }
             | Request::Hold { .. }
             | Request::Release { there: false, .. }
+            | Request::Steer { .. }
+            | Request::Interrupt { .. }
             | Request::Reorder { .. }
             | Request::Stop { .. }
             | Request::KeepScope { .. }
@@ -721,13 +723,21 @@ impl EnginePorts {
 /// and another if not; whoever has neither is told so before it is looked up.
 fn right_for_request(by: &Principal, request: &Request) -> Result<(), AccessError> {
     let act = match request {
-        Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. }
+        Request::Withdraw { .. }
+        | Request::Hold { .. }
+        | Request::Release { .. }
+        | Request::Steer { .. }
+        | Request::Interrupt { .. }
             if by.rights.has(Right::Manage) =>
         {
             Act::Manage
         }
         Request::Release { there: true, .. } => Act::Manage,
-        Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. } => Act::Say,
+        Request::Withdraw { .. }
+        | Request::Hold { .. }
+        | Request::Release { .. }
+        | Request::Steer { .. }
+        | Request::Interrupt { .. } => Act::Say,
         Request::Edit { .. } | Request::Stop { .. } | Request::Undo { .. } | Request::Redo { .. } => Act::Say,
         Request::Answer { .. } => Act::Answer,
         Request::Reorder { .. }

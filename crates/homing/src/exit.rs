@@ -249,6 +249,9 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::OtherAgent => OTHER_AGENT_HINT,
         Code::BadDirectory => "name a directory that is there",
         Code::Invalid => "mend what is named; `--help` says what it may be",
+        Code::NotListening => {
+            "it waits for a turn of its own; `homing queue interrupt MESSAGE` stops the turn and starts it at once"
+        }
         Code::Busy => "wait for the end of the turn, or stop it with `homing stop`",
         Code::ScopeChanging => {
             "`homing show` says what it waits for; `homing scope keep` gives the change up"

@@ -69,6 +69,8 @@ impl Session {
             Request::Hold { message } => self.hold(message, given),
             Request::Release { message, there: false } => self.release(message),
             Request::Release { message, there: true } => self.release_there(message, written_for, by),
+            Request::Steer { message } => self.say_waiting_into_turn(message, given),
+            Request::Interrupt { message } => self.interrupt_with_waiting(message, by, given),
             Request::Reorder { order, session: _ } => self.reorder(order),
             Request::Stop { message } => Ok(self.stop(message, by, given)),
             // What is remembered becomes a rule of the org, which is none of the session's business.
@@ -131,8 +133,8 @@ impl Session {
     /// It comes before all that waits, and what runs makes room.
     fn interrupt(&self, message: MessageId, by: PersonId, given: &Given) -> Facts {
         let mut facts = vec![];
-        if !self.queue.is_empty() {
-            let others = self.queue.iter().map(|waiting| waiting.message);
+        if self.queue.first().is_some_and(|first| first.message != message) {
+            let others = self.queue.iter().map(|waiting| waiting.message).filter(|other| *other != message);
             facts.push(Fact::Reordered { order: [message].into_iter().chain(others).collect() });
         }
         if let Work::Busy(running) = &self.work {
@@ -150,6 +152,39 @@ impl Session {
                 vec![Fact::Steered { message, turn: *turn }]
             }
             Work::Busy(_) | Work::Idle | Work::Away(_) => vec![],
+        }
+    }
+
+    /// What has missed this turn once is not said into it again: whoever runs the turn knows it as said.
+    fn say_waiting_into_turn(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {
+        let mut facts = self.let_go_here(message)?;
+        let said = self.say_into_turn(message, given);
+        let has_missed = self.running().is_some_and(|running| running.missed.contains(&message));
+        if said.is_empty() || has_missed {
+            return Err(Refusal::NotListening);
+        }
+        facts.extend(said);
+        Ok(facts)
+    }
+
+    fn interrupt_with_waiting(
+        &self,
+        message: MessageId,
+        by: PersonId,
+        given: &Given,
+    ) -> Result<Facts, Refusal> {
+        let mut facts = self.let_go_here(message)?;
+        facts.extend(self.interrupt(message, by, given));
+        Ok(facts)
+    }
+
+    /// Who wants a waiting message to be heard at once does not want it held; but where it belongs has to be said first, if it
+    /// was written for another scope.
+    fn let_go_here(&self, message: MessageId) -> Result<Facts, Refusal> {
+        self.takes_changes()?;
+        match self.waiting(message)?.epoch == self.epoch {
+            true => self.release(message),
+            false => Err(Refusal::OtherScope),
         }
     }
 

@@ -23,6 +23,10 @@ pub enum Request {
     Hold { message: MessageId },
     /// Let a held message be started again: in the scope of now, or (`there`) back in the one that it was written for.
     Release { message: MessageId, there: bool },
+    /// Say a waiting message into the turn under way, now.
+    Steer { message: MessageId },
+    /// Start a waiting message before all others, now: the turn under way is stopped.
+    Interrupt { message: MessageId },
     /// Put the waiting messages into this order; it must name each of them once.
     Reorder { session: SessionId, order: Vec<MessageId> },
     /// Stop the turn of this message, or take it back if it still waits.
@@ -71,6 +75,8 @@ impl Request {
             | Self::Withdraw { message }
             | Self::Hold { message }
             | Self::Release { message, .. }
+            | Self::Steer { message }
+            | Self::Interrupt { message }
             | Self::Stop { message } => Subject::Message(*message),
             Self::Answer { approval, .. } => Subject::Approval(*approval),
             Self::Reorder { session, .. }

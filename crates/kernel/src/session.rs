@@ -264,6 +264,8 @@ pub enum Refusal {
     NoSuchTurn,
     /// It belongs to another scope than that of now.
     OtherScope,
+    /// Nobody is there who would listen: no agent works on a turn, or it takes no words while it works.
+    NotListening,
     /// It is no answer to what was asked.
     Unfit,
     /// Whoever asked for it may not have it done any more.

@@ -7,8 +7,8 @@ use crate::openapi::{KeyHeader, problems};
 use crate::problem::{ApiError, ApiResult};
 use crate::wire::{at, delivery_form, delivery_of, links, previous, waiting_form};
 use api::{
-    Code, MESSAGE_BODY_BYTES_MAX, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To,
-    WAIT_SECONDS_MAX, Who,
+    Code, DeliveryNow, MESSAGE_BODY_BYTES_MAX, MessageChange, MessageQuery, NewMessage, Receipt,
+    ReceiptState, To, WAIT_SECONDS_MAX, Who,
 };
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,7 @@ problems! {
         DiskFull, Unclear];
     ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
-        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, ScopeChanging,
+        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, NotListening, OtherScope, ScopeChanging,
         BadDirectory, WorktreeTrouble, AttachmentNotTaken, TooMuchOnDisk, DiskFull, Unclear];
     VerbProblems = [Invalid, NotFound, NotAllowed, RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
@@ -170,7 +170,8 @@ pub(crate) async fn receipt(
 ///
 /// Other words (by its sender, naming the revision they saw), or hold and release. With `text` its images and files stay; `parts` replace
 /// everything. Released `there`, it stays held if there
-/// is nothing to go back to any more: a 409 `worktree_trouble` or `bad_directory`.
+/// is nothing to go back to any more: a 409 `worktree_trouble` or `bad_directory`. With `delivery` it is heard at once: said into the turn
+/// under way, or in a turn that stops that one and comes before all others.
 #[utoipa::path(
     patch, path = "/api/v1/messages/{id}", tag = "messages", operation_id = "change_message", params(MessageName, KeyHeader),
     request_body = MessageChange,
@@ -201,6 +202,13 @@ pub(crate) async fn change(
         }
         MessageChange::Hold(change) => {
             ask(&door, caller, message, Request::Release { message, there: change.there == Some(true) }).await
+        }
+        MessageChange::Deliver(change) => {
+            let request = match change.delivery {
+                DeliveryNow::Steer => Request::Steer { message },
+                DeliveryNow::Interrupt => Request::Interrupt { message },
+            };
+            ask(&door, caller, message, request).await
         }
     }
 }

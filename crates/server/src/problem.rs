@@ -206,6 +206,7 @@ impl From<ConflictError> for ApiError {
             ConflictError::KeyReused => error(Code::IdempotencyConflict),
             ConflictError::TooLate => error(Code::TooLate),
             ConflictError::Changed => error(Code::Changed),
+            ConflictError::NotListening => error(Code::NotListening),
             ConflictError::SessionEnded { why, .. } => error(Code::SessionEnded).advise(end_hint(why)),
             ConflictError::UnknownAgent { known, .. } => {
                 error(Code::UnknownAgent).at("agent").advise(format!("use one of: {}", known.join(", ")))
@@ -355,6 +356,7 @@ mod tests {
             (409, unknown_model.into()),
             (409, ConflictError::TooLate.into()),
             (409, ConflictError::Changed.into()),
+            (409, ConflictError::NotListening.into()),
             (409, ConflictError::TreeForgotten { turn: kernel::Turn(1) }.into()),
             (429, ConflictError::TooManyRules { limit: 1 }.into()),
             (409, BadDirectory { reason: "not there".into() }.into()),

@@ -296,8 +296,7 @@ impl Planning {
                 self.said.push(*message);
                 let (message, by, delivery, under) = (*message, *by, *delivery, *under);
                 // What may not run here is not said into what runs: it waits for a turn of its own, which is refused.
-                let can_steer = self.given.can_steer && self.refusal(by).is_none();
-                let given = Given { can_steer, ..self.given };
+                let given = self.given_for_words_of(by);
                 self.tell_given(Command::Say { message, by, delivery, under }, cause, &given);
             }
             InboxItem::Wake => self.tell(Command::Wake, cause),
@@ -379,8 +378,17 @@ impl Planning {
             Request::Undo { .. } | Request::Redo { .. } if self.is_taken => {
                 Given { slot: Slot::Taken, ..self.given }
             }
+            Request::Steer { message } => {
+                let waiting = self.after.queue().iter().find(|waiting| waiting.message == *message);
+                waiting.map_or(self.given, |waiting| self.given_for_words_of(waiting.by))
+            }
             _ => self.given,
         }
+    }
+
+    /// The words of somebody for whom nothing may run here are not said into what does.
+    fn given_for_words_of(&self, by: PersonId) -> Given {
+        Given { can_steer: self.given.can_steer && self.refusal(by).is_none(), ..self.given }
     }
 
     fn revoke(&mut self, messages: &[MessageId]) {
@@ -511,6 +519,8 @@ fn runs_something(request: &Request) -> bool {
         | Request::Withdraw { .. }
         | Request::Hold { .. }
         | Request::Release { .. }
+        | Request::Steer { .. }
+        | Request::Interrupt { .. }
         | Request::Reorder { .. }
         | Request::Stop { .. }
         | Request::KeepScope { .. }

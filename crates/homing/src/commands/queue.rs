@@ -2,7 +2,10 @@
 
 use anyhow::Result;
 use api::client::{ChangeOutcome, ClientError};
-use api::{Code, EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt, ReceiptState};
+use api::{
+    Code, DeliverNow, DeliveryNow, EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt,
+    ReceiptState,
+};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
@@ -80,6 +83,16 @@ enum QueueVerb {
         #[arg(long, group = "where")]
         there: bool,
     },
+    /// Say a waiting message into the turn under way
+    Steer {
+        #[arg(add = Completes::Messages)]
+        message: String,
+    },
+    /// Stop the turn under way and start a waiting message before all others
+    Interrupt {
+        #[arg(add = Completes::Messages)]
+        message: String,
+    },
     /// Take a waiting message back
     Withdraw {
         #[arg(add = Completes::Messages)]
@@ -106,6 +119,8 @@ impl QueueVerb {
             Self::Release { message, here, there } => {
                 Self::Release { message: whole(message).await?, here, there }
             }
+            Self::Steer { message } => Self::Steer { message: whole(message).await? },
+            Self::Interrupt { message } => Self::Interrupt { message: whole(message).await? },
             Self::Withdraw { message } => Self::Withdraw { message: whole(message).await? },
         })
     }
@@ -126,6 +141,7 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
         None => None,
     };
     let held = |held, there| MessageChange::Hold(Hold { held, there });
+    let now = |delivery| MessageChange::Deliver(DeliverNow { delivery });
     let verdict = match verb {
         None => return list(args.session.as_deref(), remote).await,
         Some(QueueVerb::Move { message, before, first, last: _ }) => {
@@ -155,6 +171,12 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
         }
         Some(QueueVerb::Withdraw { message }) => {
             decided(client.withdraw(&message).await, &message, remote).await?
+        }
+        Some(QueueVerb::Steer { message }) => {
+            client.change_message(&message, &now(DeliveryNow::Steer)).await.or_cli_error()?
+        }
+        Some(QueueVerb::Interrupt { message }) => {
+            client.change_message(&message, &now(DeliveryNow::Interrupt)).await.or_cli_error()?
         }
     };
     tell(verdict, remote)

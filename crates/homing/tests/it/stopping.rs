@@ -78,6 +78,21 @@ fn what_waits_can_be_listed_changed_held_and_taken_back() {
 }
 
 #[test]
+fn what_waits_can_be_heard_at_once() {
+    let homing = homing();
+    let running = homing.run(&["send", "--json", "!hang"]).json(0);
+    until_running(&homing, &running);
+    let [a, b, c] = ["a", "b", "c"].map(|word| text(&homing.run(&["send", "--json", word]).json(0), "id"));
+    assert!(homing.run(&["queue", "steer", &b]).expect(0).contains("running"));
+    assert_eq!(homing.run(&["show", &b, "--json"]).json(0)["turn"], 1);
+    homing.run(&["queue", "steer", &b]).expect(1);
+    homing.run(&["queue", "interrupt", &c]).expect(0);
+    let [a, b, c] = [a, b, c].map(|id| homing.http().until_final(&id));
+    assert_eq!((&b["state"], &b["answer"]), (&json!("stopped"), &json!("#1\nhanging\n+b\n")));
+    assert_eq!((text(&c, "answer"), text(&a, "answer")), ("#2 c".to_owned(), "#3 a".to_owned()));
+}
+
+#[test]
 fn ending_refuses_what_waits_and_stops_what_runs() {
     let homing = homing();
     let running = homing.run(&["send", "--json", "!hang"]).json(0);

@@ -131,6 +131,8 @@ const DELIVERIES: &[&str] = &[
     "say",
     "steer",
     "interrupt",
+    "put 2 in",
+    "put 2 first",
     "steer under 1",
     "the agent is deaf",
     "missed 2",

@@ -67,8 +67,8 @@ pub(crate) struct Ledger {
     learned: BTreeSet<(ErrandKind, Epoch)>,
     /// Everything that came back too late and was recorded.
     pub(crate) stale_errands: BTreeSet<(Errand, ErrandKind)>,
-    /// Messages that did not get into their turn; nothing does so twice.
-    missed: BTreeSet<MessageId>,
+    /// Messages that did not get into a turn; nothing does so twice in one.
+    missed: BTreeSet<(Turn, MessageId)>,
 }
 
 /// A change of scope that waits.
@@ -319,6 +319,8 @@ impl Ledger {
                 let now = Self::turn(&mut self.now, *turn)?;
                 let live = now.live.is_some_and(|live| live.term == given.term);
                 promise(live && now.handed && now.stopping.is_none(), "only an agent at work is spoken to")?;
+                let is_new = !self.missed.contains(&(*turn, *message));
+                promise(is_new, "what has missed a turn is not said into it again")?;
                 now.steered.push(*message);
                 promise(self.handed.insert(*message), "a message is handed over once")?;
                 self.line.retain(|waiting| waiting != message);
@@ -334,7 +336,7 @@ impl Ledger {
                     "what somebody stopped does not begin again",
                 )?;
                 now.steered.retain(|steered| steered != message);
-                promise(self.missed.insert(*message), "a message comes back once")?;
+                promise(self.missed.insert((now.turn, *message)), "a message comes back once from a turn")?;
                 self.handed.remove(message);
                 self.line.insert(0, *message);
                 self.messages.insert(*message, Receipt::Waiting);

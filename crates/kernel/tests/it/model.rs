@@ -273,7 +273,26 @@ impl Model {
                     None => self.release(*message),
                 }
             }
-            Request::Reorder { .. } if over => return Err(Refusal::Ended),
+            Request::Steer { .. } | Request::Interrupt { .. } | Request::Reorder { .. } if over => {
+                return Err(Refusal::Ended);
+            }
+            Request::Steer { message } => {
+                self.must_wait_here(message)?;
+                if !self.can_be_spoken_to() || self.now.as_ref().is_some_and(|now| now.back.contains(message))
+                {
+                    return Err(Refusal::NotListening);
+                }
+                self.release(*message);
+                self.leave(*message, Receipt::Running);
+                self.now.as_mut().expect("it was spoken to").also.push(*message);
+            }
+            Request::Interrupt { message } => {
+                self.must_wait_here(message)?;
+                self.release(*message);
+                self.line.retain(|waiting| waiting != message);
+                self.line.insert(0, *message);
+                self.stop(StopWhy::Asked(by));
+            }
             Request::Reorder { order, .. } => {
                 let complete = self.line.iter().all(|message| order.contains(message));
                 if !complete || order.len() != self.line.len() {
@@ -721,6 +740,11 @@ impl Model {
 
     fn must_wait(&self, message: &MessageId) -> Result<(), Refusal> {
         if self.line.contains(message) { Ok(()) } else { Err(Refusal::TooLate) }
+    }
+
+    fn must_wait_here(&self, message: &MessageId) -> Result<(), Refusal> {
+        self.must_wait(message)?;
+        if self.written[message] == self.epoch { Ok(()) } else { Err(Refusal::OtherScope) }
     }
 
     /// A message that is held already stays so, and for what it was.

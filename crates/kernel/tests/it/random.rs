@@ -184,7 +184,7 @@ fn any_step(dice: &mut Dice) -> String {
 /// Where and how, what is asked of the outside, and words that know where they belong.
 fn scope_step(dice: &mut Dice) -> String {
     let now = if dice.roll(5) == 0 { " now" } else { "" };
-    match dice.roll(50) {
+    match dice.roll(54) {
         0..4 => format!("enter{now}"),
         4..6 => format!("exit{now}"),
         6..8 => format!("set model m{}{now}", dice.roll(3)),
@@ -221,6 +221,8 @@ fn scope_step(dice: &mut Dice) -> String {
         45 => ["remove w1", "restore w1", "end background"][dice.roll(3) as usize].into(),
         46..48 => "failed gone".into(),
         48 => "lost".into(),
+        49..51 => format!("put {} in", dice.number()),
+        51..53 => format!("put {} first", dice.number()),
         _ => "wake".into(),
     }
 }

@@ -780,6 +780,121 @@ fn of_several_that_did_not_get_there_the_first_comes_first() {
 }
 
 #[test]
+fn what_waits_can_be_said_into_the_turn_after_all() {
+    check(
+        "say; say; say; hold 3; put 2 in; ready; put 2 in; put 3 in; put 3 in; put 9 in; finished",
+        expect![[r#"
+            say        queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+            say        queued m2                              start 1.1 m1
+            say        queued m3                              start 1.1 m1
+            hold 3     held m3 (asked, until 5000)            start 1.1 m1
+            put 2 in   no: nobody listens                     start 1.1 m1
+            ready      handed 1.1                             work 1.1 m1
+            put 2 in   steered m2 into turn 1                 work 1.1 m1 +m2
+            put 3 in   released m3, steered m3 into turn 1    work 1.1 m1 +m2 +m3
+            put 3 in   no: too late                           work 1.1 m1 +m2 +m3
+            put 9 in   no: too late                           work 1.1 m1 +m2 +m3
+            finished   turn 1 answered                        nothing
+        "#]],
+    );
+    check(
+        "the agent is deaf; say; ready; say; put 2 in; stop; put 2 in",
+        expect![[r#"
+        the agent is deaf                                          nothing
+        say                 queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready               handed 1.1                             work 1.1 m1
+        say                 queued m2                              work 1.1 m1
+        put 2 in            no: nobody listens                     work 1.1 m1
+        stop                stop turn 1 (asked)                    stop 1.1 m1
+        put 2 in            no: nobody listens                     stop 1.1 m1
+    "#]],
+    );
+    // What was kept back from the turn once waits for one of its own; or for the next one, if somebody keeps it until then.
+    check(
+        "say; ready; steer; missed 2; put 2 in; hold 2; say; finished; ready; put 2 in; missed 2; finished",
+        expect![[r#"
+            say        queued m1, turn 1 of m1, attempt 1.1         start 1.1 m1
+            ready      handed 1.1                                   work 1.1 m1
+            steer      queued m2, steered m2 into turn 1            work 1.1 m1 +m2
+            missed 2   missed m2                                    work 1.1 m1
+            put 2 in   no: nobody listens                           work 1.1 m1
+            hold 2     held m2 (asked, until 5000)                  work 1.1 m1
+            say        queued m3                                    work 1.1 m1
+            finished   turn 1 answered, turn 2 of m3, attempt 2.1   start 2.1 m3
+            ready      handed 2.1                                   work 2.1 m3
+            put 2 in   released m2, steered m2 into turn 2          work 2.1 m3 +m2
+            missed 2   missed m2                                    work 2.1 m3
+            finished   turn 2 answered, turn 3 of m2, attempt 3.1   start 3.1 m2
+        "#]],
+    );
+    check(
+        "say; ready; say; set model big; stop; stopped; ready; put 2 in; release 2; put 2 in",
+        expect![[r#"
+            say             queued m1, turn 1 of m1, attempt 1.1                                                start 1.1 m1
+            ready           handed 1.1                                                                          work 1.1 m1
+            say             queued m2                                                                           work 1.1 m1
+            set model big   to set model big                                                                    work 1.1 m1
+            stop            stop turn 1 (asked)                                                                 stop 1.1 m1
+            stopped         turn 1 stopped, epoch 1 in /srv/shop model big, held m2 (other scope, until 5000)   nothing until 5000
+            ready           stale ready of 1.1                                                                  nothing until 5000
+            put 2 in        no: another scope                                                                   nothing until 5000
+            release 2       released m2 under 1, turn 2 of m2, attempt 2.1 epoch 1                              start 2.1 epoch 1 m2
+            put 2 in        no: too late                                                                        start 2.1 epoch 1 m2
+        "#]],
+    );
+}
+
+#[test]
+fn what_waits_can_come_before_all_others_after_all() {
+    check(
+        "say; say; say; put 3 first; ready; put 3 first; stopped; ready; hold 2; put 2 first; put 2 first; stopped",
+        expect![[r#"
+            say           queued m1, turn 1 of m1, attempt 1.1        start 1.1 m1
+            say           queued m2                                   start 1.1 m1
+            say           queued m3                                   start 1.1 m1
+            put 3 first   reordered m3 m2, stop turn 1 (asked)        stop 1.1 m1
+            ready                                                     stop 1.1 m1
+            put 3 first                                               stop 1.1 m1
+            stopped       turn 1 stopped, turn 2 of m3, attempt 2.1   start 2.1 m3
+            ready         handed 2.1                                  work 2.1 m3
+            hold 2        held m2 (asked, until 5000)                 work 2.1 m3
+            put 2 first   released m2, stop turn 2 (asked)            stop 2.1 m3
+            put 2 first                                               stop 2.1 m3
+            stopped       turn 2 stopped, turn 3 of m2, attempt 3.1   start 3.1 m2
+        "#]],
+    );
+    // What is under way outside goes on, and what is to come first does.
+    check(
+        "say; ready; finished; undo 1; say; say; put 3 first; undone",
+        expect![[r#"
+        say           queued m1, turn 1 of m1, attempt 1.1       start 1.1 m1
+        ready         handed 1.1                                 work 1.1 m1
+        finished      turn 1 answered                            nothing
+        undo 1        errand 0.1 to undo 1                       errand 0.1 to undo 1
+        say           queued m2                                  errand 0.1 to undo 1
+        say           queued m3                                  errand 0.1 to undo 1
+        put 3 first   reordered m3 m2                            errand 0.1 to undo 1
+        undone        turn 1 undone, turn 2 of m3, attempt 2.1   start 2.1 m3
+    "#]],
+    );
+    check(
+        "say; ready; say; set model big; stop; stopped; ready; put 2 first; end; put 2 first",
+        expect![[r#"
+            say             queued m1, turn 1 of m1, attempt 1.1                                                start 1.1 m1
+            ready           handed 1.1                                                                          work 1.1 m1
+            say             queued m2                                                                           work 1.1 m1
+            set model big   to set model big                                                                    work 1.1 m1
+            stop            stop turn 1 (asked)                                                                 stop 1.1 m1
+            stopped         turn 1 stopped, epoch 1 in /srv/shop model big, held m2 (other scope, until 5000)   nothing until 5000
+            ready           stale ready of 1.1                                                                  nothing until 5000
+            put 2 first     no: another scope                                                                   nothing until 5000
+            end             refused m2 (session ended), ended (asked)                                           nothing
+            put 2 first     no: the session has ended                                                           nothing
+        "#]],
+    );
+}
+
+#[test]
 fn what_was_said_into_a_turn_ends_with_it_however_that_ends() {
     for (story, outcome) in [
         ("finished", Outcome::Answered),

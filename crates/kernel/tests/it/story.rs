@@ -413,6 +413,8 @@ pub(crate) fn step(text: &str) -> Step {
         ["hold", m] => Step::Wish(Request::Hold { message: message(m) }.by(by)),
         ["release", m] => Step::Wish(Request::Release { message: message(m), there: false }.by(by)),
         ["release", m, "there"] => Step::SendThere(message(m)),
+        ["put", m, "in"] => Step::Wish(Request::Steer { message: message(m) }.by(by)),
+        ["put", m, "first"] => Step::Wish(Request::Interrupt { message: message(m) }.by(by)),
         ["reorder", "back", "to", "front"] => Step::BackToFront,
         ["reorder", ref order @ ..] => {
             let order = order.iter().map(|m| message(m)).collect();

@@ -30,6 +30,7 @@ pub(crate) fn told_in_words(told: &Told) -> String {
                 Refusal::NotInWorktree => "in no worktree",
                 Refusal::NoSuchTurn => "no such turn",
                 Refusal::OtherScope => "another scope",
+                Refusal::NotListening => "nobody listens",
                 Refusal::Unfit => "no answer to that",
                 Refusal::NotAllowed => "not allowed any more",
             };

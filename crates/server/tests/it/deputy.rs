@@ -103,6 +103,8 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
         add("hold", "PATCH", format!("/messages/{message}"), Some(json!({"held": true})));
         add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false, "there": false})));
         add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false, "there": true})));
+        add("steer", "PATCH", format!("/messages/{message}"), Some(json!({"delivery": "steer"})));
+        add("interrupt_for", "PATCH", format!("/messages/{message}"), Some(json!({"delivery": "interrupt"})));
         let words = json!({"text": format!("say this in {a}"), "revision": 0});
         add("edit", "PATCH", format!("/messages/{message}"), Some(words));
     }

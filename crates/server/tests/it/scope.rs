@@ -409,3 +409,66 @@ async fn an_undo_of_what_is_not_certain_to_be_the_agents_is_asked_for_and_can_be
     let notes = world.grove.notes();
     assert!(["undo 1 all", "redo 1"].iter().all(|note| notes.iter().any(|other| other == note)), "{notes:?}");
 }
+
+#[tokio::test]
+async fn what_waits_is_heard_at_once_when_somebody_says_so() {
+    let world = World::new().await;
+    let client = world.client();
+    let asks = client.say(&NewMessage::text(To::new_session(IfNew::default()), "!ask Shell")).await.unwrap();
+    let RuleFact::Asked { approval: question, .. } =
+        fact(&client, &asks.session, |fact| matches!(fact, RuleFact::Asked { .. })).await
+    else {
+        panic!("it was looked for")
+    };
+    let mut waiting = Vec::new();
+    for words in ["one", "two", "three"] {
+        let to = To::session(&asks.session);
+        waiting.push(client.say(&NewMessage::text(to, words)).await.unwrap().id);
+    }
+    let now = |delivery| MessageChange::Deliver(DeliverNow { delivery });
+    let hold = MessageChange::Hold(Hold { held: true, there: None });
+    client.change_message(&waiting[1], &hold).await.unwrap();
+    // What is held is let go by the same word.
+    let steered = client.change_message(&waiting[1], &now(DeliveryNow::Steer)).await.unwrap().into_inner();
+    assert_eq!((steered.state, steered.turn), (ReceiptState::Running, Some(1)));
+    assert_eq!(steered.delivery, Delivery::Queue, "what its sender wanted stays as it was");
+    let again = client.change_message(&waiting[1], &now(DeliveryNow::Steer)).await.unwrap_err();
+    assert_eq!(code(again), Code::TooLate);
+    client.answer(&question, Answer::Yes).await.unwrap();
+    let heard = settled(&client, &waiting[1]).await.answer.unwrap();
+    assert!(heard.contains("+two"), "it was heard in that turn: {heard:?}");
+    assert_eq!(settled(&client, &waiting[2]).await.state, ReceiptState::Answered);
+
+    // Where nobody listens it waits as before, and can come first all the same.
+    let new = IfNew { agent: Some("keyed".to_owned()), ..IfNew::default() };
+    let long = client.say(&NewMessage::text(To::new_session(new), "!sleep 60000")).await.unwrap();
+    running(&client, &long).await;
+    let said =
+        async |words| client.say(&NewMessage::text(To::session(&long.session), words)).await.unwrap().id;
+    let (first, second) = (said("first").await, said("second").await);
+    let deaf = client.change_message(&second, &now(DeliveryNow::Steer)).await.unwrap_err();
+    assert_eq!(code(deaf), Code::NotListening);
+    assert_eq!(state(&client, &second).await, (ReceiptState::Waiting, None));
+    client.change_message(&second, &now(DeliveryNow::Interrupt)).await.unwrap();
+    assert_eq!(settled(&client, &long.id).await.state, ReceiptState::Stopped);
+    let (first, second) = (settled(&client, &first).await, settled(&client, &second).await);
+    assert_eq!((second.turn, first.turn), (Some(2), Some(3)));
+}
+
+#[tokio::test]
+async fn what_was_written_for_another_scope_is_not_heard_at_once() {
+    let world = World::new().await;
+    let client = world.client();
+    let session = shop(&client, "/srv/shop").await;
+    client.change_scope(&session, &enter("blue", true)).await.unwrap();
+    arrived(&client, &session, 1).await;
+    let words = NewMessage::text(To::session(&session), "hello").delivered(None, Some(0));
+    let stale = client.say(&words).await.unwrap();
+    fact(&client, &session, |fact| matches!(fact, RuleFact::Held { message, .. } if *message == stale.id))
+        .await;
+    for delivery in [DeliveryNow::Steer, DeliveryNow::Interrupt] {
+        let change = MessageChange::Deliver(DeliverNow { delivery });
+        assert_eq!(code(client.change_message(&stale.id, &change).await.unwrap_err()), Code::OtherScope);
+    }
+    assert_eq!(state(&client, &stale.id).await, (ReceiptState::Held, Some("other_scope".to_owned())));
+}

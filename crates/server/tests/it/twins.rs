@@ -569,6 +569,10 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
         let release = json!({"held": false, "there": there});
         script.ask("PATCH", &format!("/api/v1/messages/{message}"), Some(release)).await;
     }
+    for delivery in ["steer", "interrupt"] {
+        let change = json!({"delivery": delivery});
+        script.ask("PATCH", &format!("/api/v1/messages/{message}"), Some(change)).await;
+    }
     script.ask("DELETE", &format!("/api/v1/messages/{message}"), None).await;
     script.ask("POST", &format!("/api/v1/approvals/{approval}"), Some(json!({"answer": "yes"}))).await;
     script.ask("POST", &format!("/api/v1/users/{person}/disable"), None).await;

@@ -173,6 +173,8 @@ fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
             Request::Stop { message } => row(message).is_some_and(|r| r.state.is_final()),
             Request::Hold { .. }
             | Request::Release { .. }
+            | Request::Steer { .. }
+            | Request::Interrupt { .. }
             | Request::Reorder { .. }
             | Request::Answer { .. }
             | Request::ChangeScope { .. }

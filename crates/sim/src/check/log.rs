@@ -252,6 +252,7 @@ impl LogReader<'_> {
         let running = self.told.turns.last().map(|told| told.message);
         match (self.requests.get(&request), fact) {
             (Some(Request::End { .. }), _) => true,
+            (Some(Request::Interrupt { .. }), Fact::StopAsked { .. } | Fact::TurnEnded { .. }) => true,
             // Whatever makes room for a change of scope brings this along.
             (Some(_), Fact::Held { why: HoldWhy::OtherScope, .. }) => true,
             (Some(_), Fact::Released { message, .. }) if self.moving.has_released(*message) => true,
@@ -265,7 +266,14 @@ impl LogReader<'_> {
             )
             | (Some(Request::Edit { message: m, .. }), Fact::Edited { message, .. })
             | (Some(Request::Hold { message: m }), Fact::Held { message, .. })
-            | (Some(Request::Release { message: m, .. }), Fact::Released { message, .. }) => m == message,
+            | (
+                Some(
+                    Request::Release { message: m, .. }
+                    | Request::Steer { message: m }
+                    | Request::Interrupt { message: m },
+                ),
+                Fact::Released { message, .. },
+            ) => m == message,
             _ => false,
         }
     }

@@ -24,6 +24,10 @@ impl Person {
             (25..28, _, Some(session)) => self.reorder(session).await,
             (28..30, _, Some(session)) => self.ask(Request::End { session }).await,
             (30, ..) => self.make().await,
+            (31, Some(Known { message, .. }), _) if self.dice.chance(500) => {
+                self.ask(Request::Steer { message }).await;
+            }
+            (31, Some(Known { message, .. }), _) => self.ask(Request::Interrupt { message }).await,
             _ => {}
         }
     }

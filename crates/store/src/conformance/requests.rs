@@ -16,6 +16,8 @@ pub async fn a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it<F: Fixture
         Request::Withdraw { message: msg(1) },
         Request::Hold { message: msg(1) },
         Request::Release { message: msg(1), there: false },
+        Request::Steer { message: msg(1) },
+        Request::Interrupt { message: msg(1) },
         Request::Reorder { session: ses(1), order: vec![msg(2), msg(1)] },
         Request::Stop { message: msg(1) },
         Request::KeepScope { session: ses(1) },

@@ -87,9 +87,11 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
 fn act_of(request: &Request, sender: PersonId) -> Act {
     match request {
         Request::Edit { .. } => Act::Reword { sender },
-        Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { there: false, .. } => {
-            Act::Tend { sender }
-        }
+        Request::Withdraw { .. }
+        | Request::Hold { .. }
+        | Request::Release { there: false, .. }
+        | Request::Steer { .. }
+        | Request::Interrupt { .. } => Act::Tend { sender },
         // The session goes back with it, so it takes what any change of scope takes.
         Request::Release { there: true, .. }
         | Request::Reorder { .. }

@@ -29,6 +29,8 @@ pub fn request_word(request: &Request) -> &'static str {
         Request::Hold { .. } => "hold",
         Request::Release { .. } => "release",
         Request::Stop { .. } => "stop",
+        Request::Steer { .. } => "steer",
+        Request::Interrupt { .. } => "interrupt_for",
         Request::Reorder { .. } => "reorder",
         Request::Answer { remember: None, .. } => "answer",
         Request::Answer { remember: Some(Remember::Session), .. } => "answer_for_session",
@@ -74,6 +76,12 @@ enum RequestRecord {
         there: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         back_in: Option<ScopeRecord>,
+    },
+    Steer {
+        message: Text<MessageId>,
+    },
+    Interrupt {
+        message: Text<MessageId>,
     },
     Reorder {
         order: Vec<Text<MessageId>>,
@@ -194,6 +202,8 @@ impl From<(&Request, &Resolved)> for RequestRecord {
                 let back_in = written_for.as_ref().filter(|_| *there).map(ScopeRecord::from);
                 Self::Release { message: Text(*message), there: *there && back_in.is_none(), back_in }
             }
+            Request::Steer { message } => Self::Steer { message: Text(*message) },
+            Request::Interrupt { message } => Self::Interrupt { message: Text(*message) },
             Request::Reorder { order, session: _ } => {
                 Self::Reorder { order: order.iter().copied().map(Text).collect() }
             }
@@ -241,6 +251,8 @@ impl RequestRecord {
                 let request = Request::Release { message: message.0, there: there || back_in.is_some() };
                 return (request, Resolved { written_for: back_in.map(Scope::from), rule: None });
             }
+            Self::Steer { message } => Request::Steer { message: message.0 },
+            Self::Interrupt { message } => Request::Interrupt { message: message.0 },
             Self::Reorder { order } => {
                 Request::Reorder { session, order: order.into_iter().map(|m| m.0).collect() }
             }

@@ -67,6 +67,7 @@ words! {
         Refusal::NotInWorktree = "not_in_worktree",
         Refusal::NoSuchTurn = "no_such_turn",
         Refusal::OtherScope = "other_scope",
+        Refusal::NotListening = "not_listening",
         Refusal::Unfit = "unfit",
         Refusal::NotAllowed = "not_allowed",
     }

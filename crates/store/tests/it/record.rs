@@ -541,6 +541,7 @@ fn every_word_is_read_back() {
         NotInWorktree,
         NoSuchTurn,
         OtherScope,
+        NotListening,
         Unfit,
         NotAllowed,
     ]

@@ -361,6 +361,14 @@ fn messages() -> Vec<Row> {
             .way("release")
             .changes()
             .body(|_| Some(json!({"held": false, "there": false}))),
+        on_message("change_message", Takes::Tend, spots_of_each())
+            .way("steer")
+            .changes()
+            .body(|_| Some(json!({"delivery": "steer"}))),
+        on_message("change_message", Takes::Tend, spots_of_each())
+            .way("interrupt")
+            .changes()
+            .body(|_| Some(json!({"delivery": "interrupt"}))),
         // The session goes back with it, so it takes what a change of scope takes, whoever said it.
         on_message("change_message", rules, spots_of_each())
             .way("release there")

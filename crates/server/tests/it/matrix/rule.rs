@@ -129,7 +129,7 @@ pub(super) enum Takes {
     Offered,
     /// To say something. Whoever sees the session is told first that it has ended.
     Say,
-    /// To withdraw, hold or release: their own message as whoever prompts, another's as whoever manages.
+    /// To withdraw, hold, release or hear at once: their own message as whoever prompts, another's as whoever manages.
     Tend,
     /// Other words: nobody's but the sender's.
     Reword,

@@ -75,7 +75,9 @@ impl LogReader<'_> {
 
     pub(super) fn steer(&mut self, message: MessageId, turn: Turn, fact: &Fact) {
         let waits = self.queue.iter().find(|waits| waits.message == message).copied();
-        let fits = waits.is_some_and(|waits| !waits.held && waits.delivery == Delivery::Steer);
+        let is_asked = |request: &Request| matches!(request, Request::Steer { message: m } if *m == message);
+        let wanted = |waits: Waits| waits.delivery == Delivery::Steer || self.requests.values().any(is_asked);
+        let fits = waits.is_some_and(|waits| !waits.held && wanted(waits));
         self.must(fits, "only what is to be said into a turn is", fact);
         self.may_act(waits.map(|waits| waits.epoch), fact);
         self.queue.retain(|waits| waits.message != message);

@@ -28,6 +28,8 @@ pub const MODEL_LENGTH_MAX: usize = 128;
 pub const SECRET_LENGTH_MAX: usize = 16 * 1024;
 /// Characters of a directory's path: as many as Linux has bytes for it.
 pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
+/// The byte of a file's patch beyond which nobody asks: as much as is printed of one.
+pub const PATCH_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Characters of an address: room for a directory of 1,024 bytes, each of them escaped, and some more; a head of 8 KiB
 /// must be able to hold a cursor made from it.
 pub const ADDRESS_LENGTH_MAX: usize = 4_096;

@@ -316,6 +316,32 @@ impl crate::DiffQuery {
     }
 }
 
+impl crate::FileChangesQuery {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        turn("turn", self.turn)?;
+        self.since.map_or(Ok(()), |since| turn("since", since))?;
+        patch_place(&self.path, self.from)
+    }
+}
+
+impl crate::WorktreeFileQuery {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        patch_place(&self.path, self.from)
+    }
+}
+
+fn patch_place(path: &str, from: Option<u64>) -> Result<(), Invalid> {
+    if path.is_empty() || is_longer(path, DIRECTORY_LENGTH_MAX) {
+        return invalid("path", format!("must have 1 to {DIRECTORY_LENGTH_MAX} characters"));
+    }
+    if from.is_some_and(|from| from > PATCH_BYTES_MAX) {
+        return invalid("from", format!("must be at most {PATCH_BYTES_MAX}"));
+    }
+    Ok(())
+}
+
 fn turn(field: &'static str, turn: u32) -> Result<(), Invalid> {
     if (1..=WHOLE_MAX).contains(&turn) {
         return Ok(());

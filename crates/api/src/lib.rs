@@ -91,9 +91,10 @@ pub use problem::{Code, FilesInTheWay, Invalid, Problem, TouchedSince, UnsureCha
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{
-    Changes, ChangesQuery, DiffQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Readiness,
-    Ready, ReadyPart, RedoTurn, RepositoryMove, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink,
-    ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoFile, UndoPreview, UndoTurn,
+    Changes, ChangesQuery, DiffQuery, EnterWorktree, FileChange, FileChangesQuery, FilePatch, NewFork,
+    Origin, OwnWorktree, Readiness, Ready, ReadyPart, RedoTurn, RepositoryMove, Scope, ScopeChange,
+    ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoFile,
+    UndoPreview, UndoTurn,
 };
 pub use search::{Hit, HitKind, SearchQuery};
 pub use secret::Secret;
@@ -108,6 +109,6 @@ pub use waiting::Waiting;
 pub use wall::Wall;
 pub use worktree::{
     Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, MergeWorktree, MergedWorktree,
-    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
-    is_worktree_name,
+    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree, WorktreeChanges, WorktreeFileQuery,
+    Worktrees, WorktreesQuery, is_worktree_name,
 };

@@ -368,6 +368,44 @@ pub struct Changes {
     pub moves: Vec<RepositoryMove>,
 }
 
+/// The file whose changes are asked for, of which turn or turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FileChangesQuery {
+    /// The turn. It has to have run where the session acts now.
+    #[param(minimum = 1, maximum = 2_147_483_647)]
+    pub turn: u32,
+    /// The first of several turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 2_147_483_647)]
+    pub since: Option<u32>,
+    /// The file, as it is named among changes.
+    #[param(min_length = 1, max_length = 4_095)]
+    pub path: String,
+    /// The byte of its patch at which to begin: 0, or what `next` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(maximum = 268_435_456)]
+    pub from: Option<u64>,
+}
+
+/// A piece of the patch of one file. All pieces together have nothing cut off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FilePatch {
+    /// True if it was looked for: outside of version control, and of what is not remembered, nobody can tell.
+    pub known: bool,
+    /// The file; not there if it has not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub file: Option<FileChange>,
+    /// The piece.
+    pub patch: String,
+    /// Where the next piece begins (`from`), if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<u64>,
+}
+
 /// A move of the repository itself that a turn has made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RepositoryMove {

@@ -151,6 +151,36 @@ pub struct MergedWorktree {
     pub take_back: Option<String>,
 }
 
+/// Everything that was done in a worktree since it was made, committed or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorktreeChanges {
+    /// The commit that it was made from.
+    pub base: String,
+    /// The files.
+    pub files: Vec<FileChange>,
+    /// The same, as a patch.
+    pub patch: String,
+    /// True if some of the patch is missing, because it was long. That of one file is told whole (`…/changes/file`).
+    pub cut: bool,
+    /// Sentences about what was not looked at: large files that git does not track, repositories within, submodules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
+}
+
+/// The file of a worktree whose changes are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WorktreeFileQuery {
+    /// The file, as it is named among changes.
+    #[param(min_length = 1, max_length = 4_095)]
+    pub path: String,
+    /// The byte of its patch at which to begin: 0, or what `next` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(maximum = 268_435_456)]
+    pub from: Option<u64>,
+}
+
 /// Removes worktrees that nobody has used for long, or that take too much room together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

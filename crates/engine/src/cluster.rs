@@ -16,8 +16,8 @@ pub use local::LocalCluster;
 use crate::fanout::{LiveWords, SessionUpdate};
 use crate::progress::SessionProgress;
 use crate::{
-    MergedTree, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles, TreeSeen, TreesError,
-    UndoPreview,
+    MergedTree, PatchPlace, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles, TreePatch,
+    TreeSeen, TreeSinceBase, TreesError, UndoPreview,
 };
 use agent::Background;
 use kernel::{Claim, Errand, GroundPath, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
@@ -136,6 +136,27 @@ pub trait Node: Debug + Send + Sync + 'static {
         first: Turn,
         last: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>>;
+    /// A piece of the patch of one file between the same.
+    fn file_changes(
+        &self,
+        directory: GroundPath,
+        session: SessionId,
+        turns: (Turn, Turn),
+        place: PatchPlace,
+    ) -> ClusterReply<'_, Result<Option<TreePatch>, String>>;
+    /// Everything that was done in a session's worktree since it was made.
+    fn changes_since_base(
+        &self,
+        session: SessionId,
+        name: String,
+    ) -> ClusterReply<'_, Result<TreeSinceBase, TreesError>>;
+    /// A piece of that of one file.
+    fn file_since_base(
+        &self,
+        session: SessionId,
+        name: String,
+        place: PatchPlace,
+    ) -> ClusterReply<'_, Result<TreePatch, TreesError>>;
     /// The work of an undo of a turn, and what is in its way.
     fn preview_undo(
         &self,

@@ -97,9 +97,9 @@ pub use people::{
 };
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, MergeObstacle, MergedTree, Mint,
-    NoGround, NoTrees, OwnedSession, Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees, SnapshotShare,
-    SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeMove, TreeReply, TreeSeen, Trees, TreesError,
-    UndoPreview, UndoStep, UndoneTurn, WallProver,
+    NoGround, NoTrees, OwnedSession, PatchPlace, Proof, RemovedTree, Scripts, Seal, SealError, SeenTrees,
+    SnapshotShare, SnapshotStoreSeen, TreeChange, TreeChanges, TreeFiles, TreeMove, TreePatch, TreeReply,
+    TreeSeen, TreeSinceBase, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WallProver,
 };
 pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
 pub use ready::{Neighbour, ReadyView, remedy_words};

@@ -6,7 +6,10 @@
 
 use crate::engine_ports::EnginePorts;
 use crate::ground_rights::is_on_ground;
-use crate::{BadDirectory, TreeChanges, TreeFiles, UnavailableError, UndoPreview, ViewError, Views};
+use crate::{
+    BadDirectory, PatchPlace, TreeChanges, TreeFiles, TreePatch, UnavailableError, UndoPreview, ViewError,
+    Views,
+};
 use agent::Choice;
 use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
 use store::StoreError;
@@ -93,6 +96,22 @@ impl Views {
         };
         // A list that the agent has not given yet is nothing that was learned of it.
         self.look_for(by, session, kind, work, LookResult::is_there).await
+    }
+
+    /// A piece of the patch of one file, from before one turn to after another, or the same; none if the directory was not under
+    /// version control then.
+    pub async fn file_changes(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        turns: (Turn, Turn),
+        place: PatchPlace,
+    ) -> Result<Option<TreePatch>, ViewError> {
+        let node = self.ports.cluster.node_of(session);
+        let work = move |scope: Scope, _| async move {
+            node.file_changes(scope.directory, session, turns, place).await
+        };
+        self.look_for(by, session, ErrandKind::Diff, work, Option::is_some).await
     }
 
     /// The work of an undo of this turn, and what is in its way. Nothing is changed.

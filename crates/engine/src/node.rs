@@ -5,8 +5,8 @@
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
 use crate::{
-    Engine, MergedTree, OwnedSession, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges, TreeFiles,
-    TreeSeen, Trees, TreesError, UndoPreview,
+    Engine, MergedTree, OwnedSession, PatchPlace, RemovedTree, SeenTrees, SnapshotStoreSeen, TreeChanges,
+    TreeFiles, TreePatch, TreeSeen, TreeSinceBase, Trees, TreesError, UndoPreview,
 };
 use agent::Background;
 use kernel::{Errand, GroundPath, MergeHow, Return, SessionId, Turn};
@@ -82,6 +82,42 @@ impl Node for LocalNode {
         Box::pin(async move {
             let (trees, of) = self.ground_of(session).await?;
             Ok(trees.changes(of, &directory, first, last).await?)
+        })
+    }
+
+    fn file_changes(
+        &self,
+        directory: GroundPath,
+        session: SessionId,
+        turns: (Turn, Turn),
+        place: PatchPlace,
+    ) -> ClusterReply<'_, Result<Option<TreePatch>, String>> {
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await?;
+            Ok(trees.file_changes(of, &directory, turns, place).await?)
+        })
+    }
+
+    fn changes_since_base(
+        &self,
+        session: SessionId,
+        name: String,
+    ) -> ClusterReply<'_, Result<TreeSinceBase, TreesError>> {
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await.map_err(TreesError::Failed)?;
+            trees.changes_since_base(of, &name).await
+        })
+    }
+
+    fn file_since_base(
+        &self,
+        session: SessionId,
+        name: String,
+        place: PatchPlace,
+    ) -> ClusterReply<'_, Result<TreePatch, TreesError>> {
+        Box::pin(async move {
+            let (trees, of) = self.ground_of(session).await.map_err(TreesError::Failed)?;
+            trees.file_since_base(of, &name, place).await
         })
     }
 

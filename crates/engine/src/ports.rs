@@ -221,6 +221,33 @@ pub trait Trees: Debug + Send + Sync + 'static {
         first: Turn,
         last: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
+    /// A piece of the patch of one file between the same; none if one of these sides was not remembered.
+    fn file_changes(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        _turns: (Turn, Turn),
+        _: PatchPlace,
+    ) -> TreeReply<'_, Result<Option<TreePatch>, TreesError>> {
+        Box::pin(async { Ok(None) })
+    }
+    /// Everything that was done in a session's worktree since it was made.
+    fn changes_since_base(
+        &self,
+        _: OwnedSession,
+        _: &str,
+    ) -> TreeReply<'_, Result<TreeSinceBase, TreesError>> {
+        Box::pin(async { Err(TreesError::Refused("it is not looked at".to_owned())) })
+    }
+    /// A piece of that of one file.
+    fn file_since_base(
+        &self,
+        _: OwnedSession,
+        _: &str,
+        _: PatchPlace,
+    ) -> TreeReply<'_, Result<TreePatch, TreesError>> {
+        Box::pin(async { Err(TreesError::Refused("it is not looked at".to_owned())) })
+    }
     /// The work of an undo of this turn, and what is in its way. Changes nothing.
     fn preview_undo(
         &self,
@@ -432,6 +459,35 @@ pub struct TreeMove {
     pub words: String,
     /// The command that takes it back.
     pub command: String,
+}
+
+/// A piece of the patch of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreePatch {
+    /// The file; none if it has not changed.
+    pub file: Option<TreeChange>,
+    /// The piece.
+    pub patch: String,
+    /// The byte of the patch at which the next piece begins, if there is one.
+    pub next: Option<u64>,
+}
+
+/// Where a piece of a file's patch begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchPlace {
+    /// The file, as it is named among changes.
+    pub path: String,
+    /// The byte of its patch.
+    pub byte: u64,
+}
+
+/// Everything that was done in a worktree, committed or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeSinceBase {
+    /// The commit that it was made from.
+    pub base: String,
+    /// The changes since; no moves are among them.
+    pub changes: TreeChanges,
 }
 
 /// One file that was changed.

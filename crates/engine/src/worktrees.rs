@@ -10,8 +10,9 @@ use crate::intake::{ChoreVerdict, Declined, check_trace};
 use crate::merged_tree::merged_parse;
 use crate::view::{may_read, readable};
 use crate::{
-    AccessError, Collecting, ConflictError, MergedTree, RemovedTree, ScopeError, SeenTrees, Taken, Trace,
-    TreeSeen, Trees, TreesError, UnavailableError, WayIn, WayInError, WorktreeError,
+    AccessError, Collecting, ConflictError, MergedTree, PatchPlace, RemovedTree, ScopeError, SeenTrees,
+    Taken, Trace, TreePatch, TreeSeen, TreeSinceBase, Trees, TreesError, UnavailableError, WayIn, WayInError,
+    WorktreeError,
 };
 use kernel::{
     Act, Chore, Claim, GroundPath, MergeHow, Moment, PersonId, Principal, RequestId, SessionId, authorize,
@@ -152,6 +153,46 @@ impl Worktrees {
             view.removed.push(removed);
         }
         Ok(view)
+    }
+
+    /// Everything that was done in a worktree since it was made, for somebody who may read its session.
+    pub async fn changes(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+    ) -> Result<TreeSinceBase, WorktreeError> {
+        self.may_look(by, session, name).await?;
+        let node = self.ports.cluster.node_of(session);
+        let seen = node.changes_since_base(session, name.to_owned()).await.map_err(trouble)?;
+        // It may have taken a while, and whoever asked may have lost the right to know meanwhile.
+        self.may_look(by, session, name).await?;
+        Ok(seen)
+    }
+
+    /// A piece of the patch of one file of that.
+    pub async fn file_changes(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        place: PatchPlace,
+    ) -> Result<TreePatch, WorktreeError> {
+        self.may_look(by, session, name).await?;
+        let node = self.ports.cluster.node_of(session);
+        let seen = node.file_since_base(session, name.to_owned(), place).await.map_err(trouble)?;
+        self.may_look(by, session, name).await?;
+        Ok(seen)
+    }
+
+    /// Judges if they may look at what is in a worktree, and if there is one.
+    async fn may_look(&self, by: &Principal, session: SessionId, name: &str) -> Result<(), WorktreeError> {
+        may_read(by, "session")?;
+        let record = self.ports.record_seen(by, session).await?;
+        let record = record.ok_or(AccessError::NotFound { what: "session" })?;
+        readable(by, &record, "session")?;
+        self.must_have(session, name).await?;
+        Ok(self.ports.may_look_at_ground(by.person, record.owner)?)
     }
 
     /// Removes a worktree that its session is not in. Everything in it can be had back. Asked again, it answers the same.

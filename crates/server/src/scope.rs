@@ -8,8 +8,8 @@ use crate::problem::{ApiError, ApiResult};
 use crate::sessions::{SessionName, made_response, named_form};
 use crate::wire::{at, change_of};
 use api::{
-    Changes, ChangesQuery, Code, DiffQuery, Made, NewFork, Readiness, Ready, ReadyPart, RedoTurn,
-    RepositoryMove, ScopeRequest, Session, UndoFile, UndoPreview, UndoTurn,
+    Changes, ChangesQuery, Code, DiffQuery, FileChangesQuery, FilePatch, Made, NewFork, Readiness, Ready,
+    ReadyPart, RedoTurn, RepositoryMove, ScopeRequest, Session, UndoFile, UndoPreview, UndoTurn,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -222,6 +222,39 @@ pub(crate) async fn changes(
     }))
 }
 
+/// See what a turn changed in one file, whole
+///
+/// The patch of that file alone, in pieces of at most 256 KiB that end with a line where they can. It is looked at in the snapshots, so
+/// that the turn, or both of several, have to have run where the session acts now.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/changes/file", tag = "sessions", operation_id = "file_changes",
+    params(SessionName, FileChangesQuery),
+    responses((status = 200, description = "A piece of it, if anybody can tell.", body = FilePatch), ChangesProblems),
+)]
+pub(crate) async fn file_changes(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Query(query): Query<FileChangesQuery>,
+) -> ApiResult<Json<FilePatch>> {
+    query.check()?;
+    let _place = door.take_look(caller.by.person)?;
+    let turns = (Turn(query.since.unwrap_or(query.turn)), Turn(query.turn));
+    let place = engine::PatchPlace { path: query.path, byte: query.from.unwrap_or(0) };
+    let seen = door.engine.views().file_changes(&caller.by, session, turns, place).await?;
+    Ok(Json(patch_form(seen)))
+}
+
+pub(crate) fn patch_form(seen: Option<engine::TreePatch>) -> FilePatch {
+    let known = seen.is_some();
+    let engine::TreePatch { file, patch, next } = seen.unwrap_or_default();
+    FilePatch { known, file: file.map(file_form), patch, next }
+}
+
+pub(crate) fn file_form(file: engine::TreeChange) -> api::FileChange {
+    api::FileChange { path: file.path, kind: file.kind.to_owned(), plus: file.plus, minus: file.minus }
+}
+
 fn unknown_changes(turn: u32) -> Changes {
     let (files, patch, unseen, moves) = (Vec::new(), String::new(), Vec::new(), Vec::new());
     Changes { turn, since: None, known: false, files, patch, cut: false, unseen, moves }
@@ -229,14 +262,8 @@ fn unknown_changes(turn: u32) -> Changes {
 
 fn seen_changes(turn: u32, seen: engine::TreeChanges) -> Changes {
     let engine::TreeChanges { files, patch, is_cut, unseen, moves } = seen;
-    let file = |file: engine::TreeChange| api::FileChange {
-        path: file.path,
-        kind: file.kind.to_owned(),
-        plus: file.plus,
-        minus: file.minus,
-    };
     let moves = moves.into_iter().map(|one| RepositoryMove { words: one.words, command: one.command });
-    let (files, moves) = (files.into_iter().map(file).collect(), moves.collect());
+    let (files, moves) = (files.into_iter().map(file_form).collect(), moves.collect());
     Changes { turn, since: None, known: true, files, patch, cut: is_cut, unseen, moves }
 }
 

@@ -5,11 +5,13 @@ use crate::extract::{Caller, IdPair, Json, JsonBody, Query, TreeName, session_id
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::ApiResult;
+use crate::scope::{file_form, patch_form};
 use crate::sessions::named_form;
 use crate::wire::at;
 use api::{
-    CollectWorktrees, CollectedWorktree, CollectedWorktrees, MergeWorktree, MergedWorktree,
-    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Session, Worktree, Worktrees, WorktreesQuery,
+    CollectWorktrees, CollectedWorktree, CollectedWorktrees, FilePatch, MergeWorktree, MergedWorktree,
+    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Session, Worktree, WorktreeChanges,
+    WorktreeFileQuery, Worktrees, WorktreesQuery,
 };
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -24,6 +26,7 @@ const TAKE_BACK_BYTES_MAX: usize = 4 * 1024;
 
 problems! {
     ListProblems = [Invalid, NotFound, RightMissing];
+    LookProblems = [Invalid, NotFound, RightMissing, WorktreeTrouble];
     RemoveProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, Busy,
         ScopeChanging, InWorktree, WorktreeTrouble, TooMuchOnDisk, DiskFull, Unclear];
     RestoreProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
@@ -74,6 +77,49 @@ pub(crate) async fn list(
         removed: view.removed.into_iter().map(removed_form).collect(),
         more: view.is_cut,
     }))
+}
+
+/// See everything that was done in a worktree
+///
+/// Since it was made, committed or not: the files, and the beginning of the patch. It is looked at now, whether its session is in it or
+/// not.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/worktrees/{name}/changes", tag = "worktrees", operation_id = "worktree_changes",
+    params(WorktreePath),
+    responses((status = 200, description = "What was done in it.", body = WorktreeChanges), LookProblems),
+)]
+pub(crate) async fn changes(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
+) -> ApiResult<Json<WorktreeChanges>> {
+    let _place = door.take_look(caller.by.person)?;
+    let seen = door.engine.worktrees().changes(&caller.by, session, &name).await?;
+    let engine::TreeSinceBase { base, changes } = seen;
+    let engine::TreeChanges { files, patch, is_cut, unseen, moves: _ } = changes;
+    let files = files.into_iter().map(file_form).collect();
+    Ok(Json(WorktreeChanges { base, files, patch, cut: is_cut, unseen }))
+}
+
+/// See what was done in one file of a worktree, whole
+///
+/// The patch of that file alone, in pieces of at most 256 KiB that end with a line where they can. Each piece is looked at now.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/worktrees/{name}/changes/file", tag = "worktrees",
+    operation_id = "worktree_file_changes", params(WorktreePath, WorktreeFileQuery),
+    responses((status = 200, description = "A piece of it.", body = FilePatch), LookProblems),
+)]
+pub(crate) async fn file_changes(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
+    Query(query): Query<WorktreeFileQuery>,
+) -> ApiResult<Json<FilePatch>> {
+    query.check()?;
+    let _place = door.take_look(caller.by.person)?;
+    let place = engine::PatchPlace { path: query.path, byte: query.from.unwrap_or(0) };
+    let seen = door.engine.worktrees().file_changes(&caller.by, session, &name, place).await?;
+    Ok(Json(patch_form(Some(seen))))
 }
 
 /// Remove a worktree

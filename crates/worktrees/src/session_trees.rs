@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::git::{
-    BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
-    GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome, ProgressSender, RemovedWorktree,
-    RepositoryMove, Snapshot, SnapshotMoment, SnapshotName, StoreShare, UndoError, UndoKind, UndoLook,
-    Undone, WorktreeName, now_ms, plain_files,
+    BranchName, ChangeKind, ChangesSinceBase, EnterRequest, EnteredWorktree, FileChange, FileList, FilePatch,
+    Git, GitDirectories, GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome,
+    ProgressSender, RemovedWorktree, RepositoryMove, Snapshot, SnapshotMoment, SnapshotName, StoreShare,
+    UndoError, UndoKind, UndoLook, Undone, WorktreeName, now_ms, plain_files,
 };
 use engine::{
-    EnteredTree, MergeObstacle, MergedTree, RemovedTree, TreeChange, TreeChanges, TreeFiles, TreeMove,
-    TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn,
+    EnteredTree, MergeObstacle, MergedTree, PatchPlace, RemovedTree, TreeChange, TreeChanges, TreeFiles,
+    TreeMove, TreePatch, TreeSeen, TreeSinceBase, TreesError, UndoPreview, UndoStep, UndoneTurn,
 };
 use kernel::{GroundPath, MergeHow, NewWorktree, SessionId, Turn, UndoFiles};
 
@@ -380,14 +380,8 @@ impl GitTrees {
     ) -> Result<Option<TreeChanges>, TreesError> {
         let held = self.directories.hold(&directory)?;
         let directory = held.path_behind_wall();
-        if self.git.root_of(directory).map_err(tree_error)?.is_none() {
-            return Ok(None);
-        }
-        self.git.take_over(directory, session).await.map_err(tree_error)?;
-        let find = async |turn, side| self.git.find_recent(directory, &side_of(session, turn, side)).await;
-        let sides = tokio::try_join!(find(first, SnapshotMoment::Before), find(last, SnapshotMoment::After))
-            .map_err(tree_error)?;
-        let (Some(before), Some(after)) = sides else { return Ok(None) };
+        let sides = self.recent_sides(directory, session, first, last).await?;
+        let Some((before, after)) = sides else { return Ok(None) };
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
         let mut unseen = self.git.unseen(&before, &after).await.map_err(tree_error)?;
         if changes.files.is_empty() {
@@ -398,6 +392,66 @@ impl GitTrees {
         let moves = self.git.moves(directory, &before, &after).await.map_err(tree_error)?;
         let moves = moves.into_iter().map(move_form).collect();
         Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut, unseen, moves }))?)
+    }
+
+    /// A piece of the patch of one file between the same.
+    pub(crate) async fn file_changes(
+        &self,
+        session: SessionId,
+        directory: GroundPath,
+        (first, last): (Turn, Turn),
+        place: &PatchPlace,
+    ) -> Result<Option<TreePatch>, TreesError> {
+        let held = self.directories.hold(&directory)?;
+        let sides = self.recent_sides(held.path_behind_wall(), session, first, last).await?;
+        let Some((before, after)) = sides else { return Ok(None) };
+        let patch = self.git.diff_file(&before, &after, place).await.map_err(tree_error)?;
+        Ok(held.recheck(Some(patch_form(patch)))?)
+    }
+
+    /// Everything that was done in a worktree since it was made.
+    pub(crate) async fn changes_since_base(
+        &self,
+        session: SessionId,
+        name: String,
+    ) -> Result<TreeSinceBase, TreesError> {
+        let seen = self.git.diff_since_base(&name_of(session, &name)?).await.map_err(tree_error)?;
+        let ChangesSinceBase { base, changes, unseen } = seen;
+        let is_cut = changes.is_patch_cut || changes.more_files > 0;
+        let files = changes.files.into_iter().map(change_form).collect();
+        let changes = TreeChanges { files, patch: changes.patch, is_cut, unseen, moves: Vec::new() };
+        Ok(TreeSinceBase { base, changes })
+    }
+
+    /// A piece of the patch of one file of that.
+    pub(crate) async fn file_since_base(
+        &self,
+        session: SessionId,
+        name: String,
+        place: &PatchPlace,
+    ) -> Result<TreePatch, TreesError> {
+        let full = name_of(session, &name)?;
+        let patch = self.git.diff_file_since_base(&full, place).await.map_err(tree_error)?;
+        Ok(patch_form(patch))
+    }
+
+    /// The trees before one turn and after another, as they were last remembered; none outside of version control, or if one of them
+    /// was not.
+    async fn recent_sides(
+        &self,
+        directory: &Path,
+        session: SessionId,
+        first: Turn,
+        last: Turn,
+    ) -> Result<Option<(Snapshot, Snapshot)>, TreesError> {
+        if self.git.root_of(directory).map_err(tree_error)?.is_none() {
+            return Ok(None);
+        }
+        self.git.take_over(directory, session).await.map_err(tree_error)?;
+        let find = async |turn, side| self.git.find_recent(directory, &side_of(session, turn, side)).await;
+        let sides = tokio::try_join!(find(first, SnapshotMoment::Before), find(last, SnapshotMoment::After));
+        let (before, after) = sides.map_err(tree_error)?;
+        Ok(before.zip(after))
     }
 
     /// The tree before a turn and after it, as far as somebody remembers; what older versions have left is taken over first.
@@ -640,6 +694,11 @@ fn change_form(change: FileChange) -> TreeChange {
     let lines = |lines| (!change.binary).then_some(lines);
     let path = change.path.to_string_lossy().into_owned();
     TreeChange { path, kind, plus: lines(change.plus), minus: lines(change.minus) }
+}
+
+fn patch_form(patch: Option<FilePatch>) -> TreePatch {
+    let Some(FilePatch { file, patch, next }) = patch else { return TreePatch::default() };
+    TreePatch { file: Some(change_form(file)), patch, next }
 }
 
 fn preview_form(seen: UndoLook) -> UndoPreview {

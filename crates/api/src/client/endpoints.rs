@@ -186,6 +186,20 @@ impl Client {
         self.get(&format!("/api/v1/sessions/{session}/changes"), &query).await
     }
 
+    /// A piece of the changes of one file in a turn, or in several.
+    pub async fn file_changes(
+        &self,
+        session: &str,
+        query: &FileChangesQuery,
+    ) -> Result<FilePatch, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/changes/file"), query).await
+    }
+
+    /// Everything that was done in a worktree since it was made.
+    pub async fn worktree_changes(&self, session: &str, name: &str) -> Result<WorktreeChanges, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/worktrees/{name}/changes"), &()).await
+    }
+
     /// The readiness of a session.
     pub async fn readiness(&self, session: &str) -> Result<Readiness, ClientError> {
         self.get(&format!("/api/v1/sessions/{session}/readiness"), &NoQuery {}).await

@@ -5,7 +5,6 @@ use api::{FactsQuery, LIMIT_MAX, RuleFact, What, WorktreesQuery};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
-use crate::here::quoted;
 use crate::names;
 use crate::pager::page;
 use crate::remote::{OrCliError, Remote};
@@ -15,7 +14,7 @@ use crate::target::TurnArgs;
 /// See what a turn changed, or all of them
 ///
 /// Of one turn: the last one, if none is named. With `--all`, what changed from before the session's first turn to after its last,
-/// where it works now: in a worktree, since it entered that; `--worktree` names one by name. On a terminal it is coloured, and shown by `PAGER` (`less`).
+/// where it works now: in a worktree, since it entered that; `--worktree` names one by name, also one that it has left. On a terminal it is coloured, and shown by `PAGER` (`less`).
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -23,7 +22,7 @@ pub(crate) struct DiffArgs {
     /// Everything since the session's first turn where it works now
     #[arg(long, short)]
     all: bool,
-    /// Everything in this worktree since its session entered it
+    /// Everything in this worktree since its session entered it, or, if it has left it, since it was made
     #[arg(long, value_name = "NAME", conflicts_with = "all", add = Completes::Worktrees)]
     worktree: Option<String>,
     /// Only the files, with how many lines more and less
@@ -33,8 +32,13 @@ pub(crate) struct DiffArgs {
 
 pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     if let Some(name) = &args.worktree {
-        let session = session_in(name, &args.turn, remote).await?;
-        return show_as(&session, None, DiffView { all: true, stat: args.stat, paged: true }, remote).await;
+        let (session, name) = worktree_of(name, &args.turn, remote).await?;
+        let view = DiffView { all: true, stat: args.stat, paged: true };
+        let now = remote.client.session(&session).await.or_cli_error()?;
+        return match now.worktree.is_some_and(|tree| tree.name == name) {
+            true => show_as(&session, None, view, remote).await,
+            false => show_left(&session, &name, view, remote).await,
+        };
     }
     let (session, turn) = args.turn.resolve(remote).await?;
     if args.all && turn.is_some() {
@@ -45,9 +49,8 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     show_as(&session, turn, view, remote).await
 }
 
-/// The session that works in this worktree. One that it has left is shown by nobody: the snapshots of its turns are looked at where the
-/// session works now.
-async fn session_in(name: &str, which: &TurnArgs, remote: &Remote) -> Result<String> {
+/// The session of a worktree, and the worktree's whole name.
+async fn worktree_of(name: &str, which: &TurnArgs, remote: &Remote) -> Result<(String, String)> {
     let (session, turn) = which.named()?;
     if let Some(turn) = turn {
         let what = format!("--worktree is every turn in it, and turn {turn} was named");
@@ -57,25 +60,30 @@ async fn session_in(name: &str, which: &TurnArgs, remote: &Remote) -> Result<Str
         Some(session) => Some(names::session(session, remote).await?),
         None => None,
     };
-    let (session, name) = names::worktree(session, name, remote).await?;
-    let now = remote.client.session(&session).await.or_cli_error()?;
-    if now.worktree.is_some_and(|tree| tree.name == name) {
-        return Ok(session);
-    }
+    names::worktree(session, name, remote).await
+}
+
+/// Shows everything of a worktree that its session has left: the snapshots of its turns are looked at where the session works now, so this
+/// is what was done in it since it was made, as it is now.
+async fn show_left(session: &str, name: &str, view: DiffView, remote: &Remote) -> Result<Exit> {
     let known = remote.client.worktrees(&WorktreesQuery::default()).await.or_cli_error()?;
-    let there = known.items.into_iter().find(|tree| tree.session == session && tree.name == name);
-    let hint = match there {
-        Some(tree) => format!(
-            "`homing worktree apply --dry-run {name}` lists the files that differ, `git -C {} diff` shows what is not committed; \
-             `homing scope {session} enter {name}` takes the session back into it",
-            quoted(&tree.directory)
-        ),
-        None => format!(
+    if !known.items.iter().any(|tree| tree.session == session && tree.name == name) {
+        let what =
+            format!("{session} is not in worktree {name} now, so that nobody can tell what changed there");
+        let hint = format!(
             "`homing worktree restore {name}` has it back, if it was removed; `homing worktree ls` lists what there is"
-        ),
-    };
-    let what = format!("{session} is not in worktree {name} now, so that nobody can tell what changed there");
-    Err(CliError::new(Exit::Failed, what).hint(hint).into())
+        );
+        return Err(CliError::new(Exit::Failed, what).hint(hint).into());
+    }
+    let what = format!("worktree {name} since it was made");
+    remote.screen.say(format!("{what}:"));
+    let changes = remote.client.worktree_changes(session, name).await.or_cli_error()?;
+    if remote.screen.json {
+        remote.screen.object(&changes)?;
+        return Ok(Exit::Done);
+    }
+    let api::WorktreeChanges { base: _, files, patch, cut, unseen } = changes;
+    print(&what, &DiffShown { files: &files, patch: &patch, unseen: &unseen, cut }, view, remote)
 }
 
 /// Shows what a turn of this session changed, or the last one that is over, in the midst of something else.
@@ -120,16 +128,29 @@ async fn show_as(session: &str, named: Option<u32>, view: DiffView, remote: &Rem
         )
         .into());
     }
-    for words in &changes.unseen {
+    say_moves(&changes.moves, remote);
+    let api::Changes { files, patch, unseen, cut, .. } = changes;
+    print(&what, &DiffShown { files: &files, patch: &patch, unseen: &unseen, cut }, view, remote)
+}
+
+/// Changes, from wherever they are known.
+struct DiffShown<'a> {
+    files: &'a [api::FileChange],
+    patch: &'a str,
+    unseen: &'a [String],
+    cut: bool,
+}
+
+fn print(what: &str, changes: &DiffShown<'_>, view: DiffView, remote: &Remote) -> Result<Exit> {
+    for words in changes.unseen {
         remote.screen.say(words);
     }
-    say_moves(&changes.moves, remote);
     if changes.files.is_empty() && changes.patch.is_empty() {
         remote.screen.say(format!("{what} changed no file among those that were looked at"));
         return Ok(Exit::Done);
     }
     if view.stat || changes.patch.is_empty() {
-        show_files(&changes.files, remote.screen)?;
+        show_files(changes.files, remote.screen)?;
     } else {
         let patch = coloured(changes.patch.trim_end_matches('\n'), remote.screen);
         match view.paged {

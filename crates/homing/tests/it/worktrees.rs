@@ -575,3 +575,57 @@ fn whoever_enters_a_worktree_is_told_which_files_are_only_pointers_of_lfs() {
     });
     assert!(told.contains("large.bin") && told.contains("git lfs pull"), "{told}");
 }
+
+/// Long patches are cut; that of one file is had whole, of a turn and of a worktree since it was made, also once its session has left it.
+#[test]
+fn changes_of_one_file_and_of_a_worktree_since_its_base_are_told_whole() {
+    let yard = Yard::new();
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let base = git(&yard.place, &["rev-parse", "HEAD"]);
+    yard.ask("!run seq 300000 > long.txt; echo other > other.txt");
+    yard.ask("!run git add -A; git commit -q -m work; echo changed > kept.txt");
+    let http = yard.homing.http();
+    let at = format!("/api/v1/sessions/{}", yard.session);
+    let turn =
+        yard.facts().iter().rfind(|fact| fact["type"] == "turn_ended").unwrap()["turn"].as_u64().unwrap() - 1;
+    let whole = |path: &str, query: &str| {
+        let (mut patch, mut pieces, mut from) = (String::new(), 0, 0);
+        loop {
+            let told = http.get(&format!("{path}?{query}&path=long.txt&from={from}")).expect(200);
+            assert_eq!(
+                (&told["known"], &told["file"]["path"], &told["file"]["plus"]),
+                (&json!(true), &json!("long.txt"), &json!(300_000))
+            );
+            patch += told["patch"].as_str().unwrap();
+            pieces += 1;
+            match told["next"].as_u64() {
+                Some(next) => from = next,
+                None => return (patch, pieces),
+            }
+        }
+    };
+    let cut = http.get(&format!("{at}/changes?turn={turn}")).expect(200);
+    assert_eq!(cut["cut"], true);
+    let (patch, pieces) = whole(&format!("{at}/changes/file"), &format!("turn={turn}"));
+    assert!(
+        pieces > 5 && patch.ends_with("\n+299999\n+300000\n") && !patch.contains("other.txt"),
+        "{pieces}"
+    );
+    assert_eq!(patch.matches("\n+").count(), 300_001, "with the line of its name");
+    let nothing = http.get(&format!("{at}/changes/file?turn={turn}&path=kept.txt")).expect(200);
+    assert_eq!(nothing, json!({"known": true, "patch": ""}));
+
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    let tree = format!("{at}/worktrees/blue/changes");
+    let since = http.get(&tree).expect(200);
+    let names: Vec<&str> =
+        since["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!((names, &since["base"]), (vec!["kept.txt", "long.txt", "other.txt"], &json!(base)));
+    assert_eq!(whole(&format!("{tree}/file"), "").0, patch, "committed or not");
+    let left = yard.homing.run(&["diff", "--worktree", "blue"]);
+    assert!(left.expect(0).contains("+changed") && left.err.contains("since it was made"), "{left:?}");
+    // The turn ran elsewhere: nobody can tell here.
+    let elsewhere = http.get(&format!("{at}/changes/file?turn={turn}&path=long.txt")).expect(200);
+    assert_eq!(elsewhere["known"], false);
+    http.get(&format!("{at}/worktrees/red/changes")).expect(404);
+}

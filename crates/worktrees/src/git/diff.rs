@@ -1,12 +1,18 @@
-//! The difference between two snapshots. Only trees are compared, so the cost is that of what changed.
+//! The difference between two snapshots, or between a worktree as it is now and what it was made from. Only trees are compared, so
+//! the cost is that of what changed. Of all files together the patch is cut; that of one file is told whole, piece by piece.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use engine::PatchPlace;
+
 use super::Git;
+use super::again::Damage;
 use super::error::GitError;
-use super::names::is_object_id;
+use super::names::{WorktreeName, is_object_id};
+use super::record::RecordState;
 use super::repository::Repository;
+use super::run::GitCall;
 use super::shadow::ShadowRepository;
 use super::snapshot::{Snapshot, path_of};
 
@@ -45,6 +51,33 @@ pub enum ChangeKind {
     Renamed { from: PathBuf },
 }
 
+/// A piece of the patch of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePatch {
+    pub file: FileChange,
+    /// For people: what is not UTF-8 is shown as such.
+    pub patch: String,
+    /// The byte of the patch at which the next piece begins, if there is one.
+    pub next: Option<u64>,
+}
+
+/// Everything that was done in a worktree, committed or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangesSinceBase {
+    /// The commit that it was made from.
+    pub base: String,
+    pub changes: Changes,
+    /// Sentences about what was not looked at.
+    pub unseen: Vec<String>,
+}
+
+/// Two trees that are compared.
+struct TreePair {
+    shadow: ShadowRepository,
+    before: String,
+    after: String,
+}
+
 /// One path in a comparison of two trees, without renames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathChange {
@@ -72,21 +105,86 @@ impl TreeEntry {
 impl Git {
     /// The changes from one snapshot to another of the same repository.
     pub async fn diff(&self, from: &Snapshot, to: &Snapshot) -> Result<Changes, GitError> {
+        self.compared(&self.pair_of(from, to)?).await
+    }
+
+    /// A piece of the patch of one file between two snapshots; none if that file has not changed.
+    pub async fn diff_file(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+        place: &PatchPlace,
+    ) -> Result<Option<FilePatch>, GitError> {
+        self.compared_file(&self.pair_of(from, to)?, place).await
+    }
+
+    /// Everything that was done in a worktree of ours since it was made.
+    pub async fn diff_since_base(&self, name: &WorktreeName) -> Result<ChangesSinceBase, GitError> {
+        let (pair, unseen) = self.pair_since_base(name).await?;
+        let changes = self.compared(&pair).await?;
+        Ok(ChangesSinceBase { base: pair.before, changes, unseen })
+    }
+
+    /// A piece of that of one file; none if that file has not changed.
+    pub async fn diff_file_since_base(
+        &self,
+        name: &WorktreeName,
+        place: &PatchPlace,
+    ) -> Result<Option<FilePatch>, GitError> {
+        let (pair, _) = self.pair_since_base(name).await?;
+        self.compared_file(&pair, place).await
+    }
+
+    fn pair_of(&self, from: &Snapshot, to: &Snapshot) -> Result<TreePair, GitError> {
         check_trees(from, to)?;
-        if from.tree == to.tree {
+        let shadow = self.shadow(&Repository::at_common(&from.repository)?)?;
+        Ok(TreePair { shadow, before: from.tree.clone(), after: to.tree.clone() })
+    }
+
+    /// The commit that a worktree was made from, and its files as they are now; and sentences about what was not looked at.
+    async fn pair_since_base(&self, name: &WorktreeName) -> Result<(TreePair, Vec<String>), GitError> {
+        let none = || GitError::NoSuchWorktree(name.clone());
+        let record = self.record(name)?.ok_or_else(none)?;
+        self.check_place(name, &record)?;
+        let root = self.worktree(name);
+        let _held = self.hold(&root, &record.common).await?;
+        let record = self.record(name)?.ok_or_else(none)?;
+        if record.state != RecordState::Made || self.damage(name, &record) != Damage::None {
+            return Err(none());
+        }
+        let made = Repository::must_be_around(&root)?;
+        let is_its_own = made.top == root && made.common == record.common && made.git_dir == record.admin();
+        if !is_its_own || !is_object_id(&record.base_commit) {
+            return Err(GitError::InTheWay(root.join(".git")));
+        }
+        let shadow = self.shadow_held(&made)?;
+        let seen = self.trees(&made, &shadow, false).await?;
+        let large = self.bounds.untracked_bytes_max;
+        let unseen = seen.unseen.iter().map(|part| part.words(large)).collect();
+        Ok((TreePair { shadow, before: record.base_commit, after: seen.tree }, unseen))
+    }
+
+    fn comparison(&self, pair: &TreePair) -> GitCall {
+        let call = self.raw(&pair.shadow, "diff-tree");
+        let call = call.words(["-r", "-M", RENAMES, "--no-ext-diff", "--no-textconv"]);
+        call.words(["--no-color", "--full-index", "--ignore-submodules=none", "--submodule=short"])
+    }
+
+    fn numbers(&self, pair: &TreePair) -> GitCall {
+        self.comparison(pair).words(["-z", "--raw", "--numstat", &pair.before, &pair.after, "--"])
+    }
+
+    fn patch(&self, pair: &TreePair) -> GitCall {
+        let call = self.comparison(pair).words(["--patch", "--src-prefix=a/", "--dst-prefix=b/"]);
+        call.words([&pair.before, &pair.after, "--"])
+    }
+
+    async fn compared(&self, pair: &TreePair) -> Result<Changes, GitError> {
+        if pair.before == pair.after {
             return Ok(Changes::default());
         }
-        let shadow = self.shadow(&Repository::at_common(&from.repository)?)?;
-        let compare = || {
-            let call =
-                self.raw(&shadow, "diff-tree").words(["-r", "-M", RENAMES, "--no-ext-diff", "--no-textconv"]);
-            call.words(["--no-color", "--full-index", "--ignore-submodules=none", "--submodule=short"])
-        };
-        let numbers = compare().words(["-z", "--raw", "--numstat", &from.tree, &to.tree, "--"]);
-        let prefixes = ["--patch", "--src-prefix=a/", "--dst-prefix=b/"];
-        let patch =
-            compare().words(prefixes).words([&from.tree, &to.tree, "--"]).cut_at(self.bounds.patch_bytes_max);
-        let (numbers, patch) = tokio::try_join!(numbers.out(), patch.said())?;
+        let patch = self.patch(pair).cut_at(self.bounds.patch_bytes_max);
+        let (numbers, patch) = tokio::try_join!(self.numbers(pair).out(), patch.said())?;
         let mut files = read(&numbers);
         let more_files = files.len().saturating_sub(FILES_MAX);
         files.truncate(FILES_MAX);
@@ -96,6 +194,29 @@ impl Git {
             patch: whole_lines(patch.out, patch.is_cut),
             is_patch_cut: patch.is_cut,
         })
+    }
+
+    /// A name that is no text stands for what it looks like.
+    async fn compared_file(
+        &self,
+        pair: &TreePair,
+        place: &PatchPlace,
+    ) -> Result<Option<FilePatch>, GitError> {
+        let files = read(&self.numbers(pair).out().await?);
+        let Some(file) = files.into_iter().find(|file| file.path.to_string_lossy() == place.path) else {
+            return Ok(None);
+        };
+        let mut call = self.patch(pair).word(&file.path);
+        if let ChangeKind::Renamed { from } = &file.kind {
+            call = call.word(from);
+        }
+        let said = call.skip(place.byte).cut_at(self.bounds.file_patch_bytes_max).said().await?;
+        if said.code != Some(0) && !said.is_cut {
+            return Err(GitError::Git { command: "git diff-tree".to_owned(), said: said.complaint });
+        }
+        let (patch, bytes) = piece(said.out, said.is_cut);
+        let next = said.is_cut.then_some(place.byte + bytes);
+        Ok(Some(FilePatch { file, patch, next }))
     }
 
     /// Each path at which two trees differ.
@@ -174,6 +295,17 @@ fn read(out: &[u8]) -> Vec<FileChange> {
 
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A piece ends with its last whole line; one that is longer than a piece is cut between two letters. Answers how much of it that is.
+fn piece(mut patch: Vec<u8>, is_cut: bool) -> (String, u64) {
+    if is_cut {
+        let line = patch.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        // A letter has four bytes at most, and those after its first are told by their first two bits.
+        let letter = (patch.len().saturating_sub(4)..patch.len()).rev().find(|at| patch[*at] & 0xc0 != 0x80);
+        patch.truncate(line.or(letter.filter(|at| *at > 0)).unwrap_or(patch.len()));
+    }
+    (String::from_utf8_lossy(&patch).into_owned(), patch.len() as u64)
 }
 
 /// A cut patch ends with its last whole line.

@@ -61,7 +61,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 pub use collect::{CollectPolicy, Collected};
-pub use diff::{ChangeKind, Changes, FileChange};
+pub use diff::{ChangeKind, Changes, ChangesSinceBase, FileChange, FilePatch};
 pub use enter::{EnterRequest, EnteredWorktree};
 pub use error::{GitError, MergeError, UndoError};
 pub use files::{FileList, plain_files};
@@ -118,6 +118,8 @@ pub struct GitLimits {
     pub output_bytes_max: usize,
     /// The part of a patch that is kept.
     pub patch_bytes_max: usize,
+    /// The piece of one file's patch that is told at once.
+    pub file_patch_bytes_max: usize,
     /// Bytes that `.worktreeinclude` may copy.
     pub include_bytes_max: u64,
     /// Ignored files and nested repositories that are kept when a worktree is removed. With more, it is not removed.
@@ -138,6 +140,7 @@ impl Default for GitLimits {
             work_wait_max: Duration::from_secs(30 * 60),
             output_bytes_max: 256 * 1024 * 1024,
             patch_bytes_max: 1024 * 1024,
+            file_patch_bytes_max: 256 * 1024,
             include_bytes_max: 1024 * 1024 * 1024,
             kept_bytes_max: 1024 * 1024 * 1024,
             untracked_bytes_max: 256 * 1024 * 1024,

@@ -154,6 +154,8 @@ struct GitPlan {
     identity: Option<(String, String)>,
     excludes: Option<PathBuf>,
     settings: Vec<String>,
+    /// The beginning of what git prints that is not wanted.
+    skipped_bytes: u64,
     output_bytes_max: usize,
     is_cut_allowed: bool,
     is_durable: bool,
@@ -195,6 +197,7 @@ impl GitRunner {
             identity: None,
             excludes: None,
             settings: Vec::new(),
+            skipped_bytes: 0,
             output_bytes_max: self.output_bytes_max,
             is_cut_allowed: false,
             is_durable: false,
@@ -265,6 +268,12 @@ impl GitCall {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
     ) -> Self {
         self.say = GitInput::Written(Box::new(write));
+        self
+    }
+
+    /// Only what git prints from that byte on is wanted.
+    pub(super) fn skip(mut self, bytes: u64) -> Self {
+        self.plan.skipped_bytes = bytes;
         self
     }
 
@@ -406,8 +415,9 @@ impl GitCall {
             unreachable!("both were asked for")
         };
         let (bytes_max, is_cut_allowed) = (self.plan.output_bytes_max, self.plan.is_cut_allowed);
+        let skipped_bytes = self.plan.skipped_bytes;
         let reading = async {
-            let read = read_bounded(output, bytes_max).await;
+            let read = read_bounded(output, skipped_bytes, bytes_max).await;
             if matches!(&read, Ok((_, true))) {
                 group.end();
             }
@@ -553,8 +563,15 @@ async fn read_complaint(mut from: impl AsyncRead + Unpin, progress: &ProgressSen
     }
 }
 
-/// The beginning of what is said, and whether there was more. The rest is read and dropped, so that nobody waits.
-async fn read_bounded(mut from: impl AsyncRead + Unpin, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+/// The beginning of what is said after so many bytes, and whether there was more. The rest is read and dropped, so that nobody waits.
+async fn read_bounded(
+    mut from: impl AsyncRead + Unpin,
+    skipped_bytes: u64,
+    bytes_max: usize,
+) -> io::Result<(Vec<u8>, bool)> {
+    if skipped_bytes > 0 {
+        tokio::io::copy(&mut (&mut from).take(skipped_bytes), &mut tokio::io::sink()).await?;
+    }
     let mut kept = Vec::new();
     (&mut from).take(bytes_max as u64).read_to_end(&mut kept).await?;
     let mut byte = [0];

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use engine::{
-    EnteredTree, MergeObstacle, MergedTree, NoGround, RemovedTree, TreeChange, TreeChanges, TreeFiles,
-    TreeMove, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn, WorkPhase, WorkProgress,
+    EnteredTree, MergeObstacle, MergedTree, NoGround, PatchPlace, RemovedTree, TreeChange, TreeChanges,
+    TreeFiles, TreeMove, TreePatch, TreeSeen, TreesError, UndoPreview, UndoStep, UndoneTurn, WorkPhase,
+    WorkProgress,
 };
 use kernel::{GroundPath, Moment, NewWorktree, SessionId, UndoFiles};
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,9 @@ pub(super) enum GroundCall {
     Copy { directory: PathForm },
     TakeOver { directory: PathForm },
     Changes { directory: PathForm, first: u32, last: u32 },
+    FileChanges { directory: PathForm, first: u32, last: u32, place: PlaceForm },
+    SinceBase { name: String },
+    FileSinceBase { name: String, place: PlaceForm },
     PreviewUndo { directory: PathForm, turn: u32 },
     Undo { directory: PathForm, turn: u32, files: FilesForm },
     Redo { directory: PathForm, turn: u32 },
@@ -112,9 +116,14 @@ impl GroundCall {
     ) -> BTreeSet<PathBuf> {
         match (self, self.directory()) {
             (_, Some(directory)) => records.around(directory, homes),
-            (Self::Look { name } | Self::Remove { name } | Self::Merge { name, .. }, None) => {
-                records.of_worktree(session, name)
-            }
+            (
+                Self::Look { name }
+                | Self::Remove { name }
+                | Self::Merge { name, .. }
+                | Self::SinceBase { name }
+                | Self::FileSinceBase { name, .. },
+                None,
+            ) => records.of_worktree(session, name),
             (Self::Restore { removed }, None) => records.around(&removed.repository.0, homes),
             (_, None) => records.all(),
         }
@@ -125,9 +134,11 @@ impl GroundCall {
         let named = match self {
             Self::Fork { directory, .. } => Some(directory.0.clone()),
             Self::Restore { removed } => Some(removed.repository.0.clone()),
-            Self::Look { name } | Self::Remove { name } | Self::Merge { name, .. } => {
-                records.home_of(session, name)
-            }
+            Self::Look { name }
+            | Self::Remove { name }
+            | Self::Merge { name, .. }
+            | Self::SinceBase { name }
+            | Self::FileSinceBase { name, .. } => records.home_of(session, name),
             _ => None,
         };
         named.and_then(|directory| records.foreign_root(session, &directory)).into_iter().collect()
@@ -143,11 +154,14 @@ impl GroundCall {
             | Self::Copy { directory }
             | Self::TakeOver { directory }
             | Self::Changes { directory, .. }
+            | Self::FileChanges { directory, .. }
             | Self::PreviewUndo { directory, .. }
             | Self::Undo { directory, .. }
             | Self::Redo { directory, .. }
             | Self::Files { directory, .. } => Some(&directory.0),
             Self::Look { .. }
+            | Self::SinceBase { .. }
+            | Self::FileSinceBase { .. }
             | Self::Remove { .. }
             | Self::Restore { .. }
             | Self::Merge { .. }
@@ -180,6 +194,9 @@ impl GroundCall {
             | Self::Copy { .. }
             | Self::TakeOver { .. }
             | Self::Changes { .. }
+            | Self::FileChanges { .. }
+            | Self::SinceBase { .. }
+            | Self::FileSinceBase { .. }
             | Self::PreviewUndo { .. }
             | Self::Look { .. }
             | Self::Merge { dry_run: true, .. }
@@ -251,6 +268,13 @@ pub(super) enum GroundAnswer {
     Copied,
     Changes {
         changes: Option<ChangesForm>,
+    },
+    FilePatch {
+        patch: Option<PatchForm>,
+    },
+    SinceBase {
+        base: String,
+        changes: ChangesForm,
     },
     UndoPreview {
         preview: PreviewForm,
@@ -330,6 +354,20 @@ pub(super) struct ChangesForm {
     is_cut: bool,
     unseen: Vec<String>,
     moves: Vec<MoveForm>,
+}
+
+/// Where a piece of a file's patch begins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PlaceForm {
+    path: String,
+    byte: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PatchForm {
+    file: Option<ChangeForm>,
+    patch: String,
+    next: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -511,24 +549,60 @@ impl From<WorktreeForm> for NewWorktree {
     }
 }
 
-impl From<TreeChanges> for ChangesForm {
-    fn from(changes: TreeChanges) -> Self {
-        let word = |kind| match kind {
+impl From<TreeChange> for ChangeForm {
+    fn from(change: TreeChange) -> Self {
+        let kind = match change.kind {
             "added" => ChangeWord::Added,
             "removed" => ChangeWord::Removed,
             "renamed" => ChangeWord::Renamed,
             _ => ChangeWord::Edited,
         };
-        let form = |change: TreeChange| ChangeForm {
-            kind: word(change.kind),
-            path: change.path,
-            plus: change.plus,
-            minus: change.minus,
+        Self { kind, path: change.path, plus: change.plus, minus: change.minus }
+    }
+}
+
+impl From<ChangeForm> for TreeChange {
+    fn from(form: ChangeForm) -> Self {
+        let kind = match form.kind {
+            ChangeWord::Added => "added",
+            ChangeWord::Edited => "edited",
+            ChangeWord::Removed => "removed",
+            ChangeWord::Renamed => "renamed",
         };
+        Self { kind, path: form.path, plus: form.plus, minus: form.minus }
+    }
+}
+
+impl From<PatchPlace> for PlaceForm {
+    fn from(place: PatchPlace) -> Self {
+        Self { path: place.path, byte: place.byte }
+    }
+}
+
+impl From<PlaceForm> for PatchPlace {
+    fn from(form: PlaceForm) -> Self {
+        Self { path: form.path, byte: form.byte }
+    }
+}
+
+impl From<TreePatch> for PatchForm {
+    fn from(patch: TreePatch) -> Self {
+        Self { file: patch.file.map(ChangeForm::from), patch: patch.patch, next: patch.next }
+    }
+}
+
+impl From<PatchForm> for TreePatch {
+    fn from(form: PatchForm) -> Self {
+        Self { file: form.file.map(TreeChange::from), patch: form.patch, next: form.next }
+    }
+}
+
+impl From<TreeChanges> for ChangesForm {
+    fn from(changes: TreeChanges) -> Self {
         let all = changes.files.len();
         let mut fits = names_that_fit();
         let files: Vec<_> =
-            changes.files.into_iter().map(form).take_while(|change| fits(&change.path)).collect();
+            changes.files.into_iter().map(ChangeForm::from).take_while(|change| fits(&change.path)).collect();
         let is_cut = changes.is_cut || files.len() < all;
         let moves = changes.moves.into_iter().map(MoveForm::from).collect();
         Self { is_cut, files, patch: changes.patch, unseen: changes.unseen, moves }
@@ -537,20 +611,8 @@ impl From<TreeChanges> for ChangesForm {
 
 impl From<ChangesForm> for TreeChanges {
     fn from(form: ChangesForm) -> Self {
-        let word = |kind| match kind {
-            ChangeWord::Added => "added",
-            ChangeWord::Edited => "edited",
-            ChangeWord::Removed => "removed",
-            ChangeWord::Renamed => "renamed",
-        };
-        let change = |form: ChangeForm| TreeChange {
-            kind: word(form.kind),
-            path: form.path,
-            plus: form.plus,
-            minus: form.minus,
-        };
         let moves = form.moves.into_iter().map(TreeMove::from).collect();
-        let files = form.files.into_iter().map(change).collect();
+        let files = form.files.into_iter().map(TreeChange::from).collect();
         let unseen = form.unseen.iter().map(|words| one_line(words)).collect();
         Self { files, patch: form.patch, is_cut: form.is_cut, unseen, moves }
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{TreesError, WorkProgress};
+use engine::{TreeSinceBase, TreesError, WorkProgress};
 use kernel::{MergeHow, SessionId, Turn};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
@@ -219,6 +219,19 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
         GroundCall::Changes { directory, first, last } => {
             let changes = trees.changes(session, directory.0, Turn(first), Turn(last)).await?;
             GroundAnswer::Changes { changes: changes.map(Into::into) }
+        }
+        GroundCall::FileChanges { directory, first, last, place } => {
+            let turns = (Turn(first), Turn(last));
+            let patch = trees.file_changes(session, directory.0, turns, &place.into()).await?;
+            GroundAnswer::FilePatch { patch: patch.map(Into::into) }
+        }
+        GroundCall::SinceBase { name } => {
+            let TreeSinceBase { base, changes } = trees.changes_since_base(session, name).await?;
+            GroundAnswer::SinceBase { base, changes: changes.into() }
+        }
+        GroundCall::FileSinceBase { name, place } => {
+            let patch = trees.file_since_base(session, name, &place.into()).await?;
+            GroundAnswer::FilePatch { patch: Some(patch.into()) }
         }
         GroundCall::PreviewUndo { directory, turn } => {
             let preview = trees.preview_undo(session, directory.0, Turn(turn)).await?;

@@ -5,12 +5,19 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use homing_worktrees::git::{ChangeKind, Changes, FileChange, SnapshotMoment};
+use engine::PatchPlace;
+use homing_worktrees::git::{ChangeKind, Changes, FileChange, GitError, Snapshot, SnapshotMoment};
 
-use super::{Yard, snapshot_name, write};
+use super::{Yard, named, plain, snapshot_name, write};
 
 /// A change of files.
 async fn change(yard: &Yard, change: impl FnOnce(&Path)) -> Changes {
+    let (before, after) = sides(yard, change).await;
+    yard.git.diff(&before, &after).await.unwrap()
+}
+
+/// The snapshots before and after a change of files.
+async fn sides(yard: &Yard, change: impl FnOnce(&Path)) -> (Snapshot, Snapshot) {
     let before = yard
         .git
         .snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before))
@@ -20,7 +27,21 @@ async fn change(yard: &Yard, change: impl FnOnce(&Path)) -> Changes {
     change(&yard.repository);
     let after =
         yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::After)).await.unwrap().unwrap();
-    yard.git.diff(&before, &after).await.unwrap()
+    (before, after)
+}
+
+/// The pieces of a file's patch, one after the other.
+async fn pieces(yard: &Yard, (before, after): &(Snapshot, Snapshot), path: &str) -> Vec<String> {
+    let (mut pieces, mut byte) = (Vec::new(), 0);
+    loop {
+        let place = PatchPlace { path: path.to_owned(), byte };
+        let told = yard.git.diff_file(before, after, &place).await.unwrap().expect("it has changed");
+        pieces.push(told.patch);
+        match told.next {
+            Some(next) => byte = next,
+            None => return pieces,
+        }
+    }
 }
 
 fn file(path: impl Into<PathBuf>, kind: ChangeKind, plus: u64, minus: u64) -> FileChange {
@@ -99,4 +120,96 @@ async fn a_mode_and_a_link_are_changes() {
         [file("a.txt", ChangeKind::Edited, 0, 0), file("link", ChangeKind::Added, 1, 0)]
     );
     assert!(changes.patch.contains("new mode 100755") && changes.patch.contains("new file mode 120000"));
+}
+
+/// The bytes of a piece, as the limits have it.
+const PIECE_BYTES_MAX: usize = 256 * 1024;
+
+#[tokio::test]
+async fn the_patch_of_one_file_is_told_whole_piece_by_piece() {
+    let yard = Yard::new();
+    let long: String =
+        (0..100_000).map(|line| format!("line {line}, of {}\n", "ü".repeat(line % 9))).collect();
+    let seen = sides(&yard, |root| {
+        write(&root.join("long"), long.as_bytes());
+        write(&root.join("other"), b"something else\n");
+        write(&root.join("one-line"), "ü".repeat(400_001).as_bytes());
+    })
+    .await;
+    let told = pieces(&yard, &seen, "long").await;
+    assert!(
+        told.len() > 5 && told.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX && piece.ends_with('\n'))
+    );
+    let added = told.concat();
+    assert!(added.starts_with("diff --git a/long b/long\nnew file mode 100644\n"), "and of no other file");
+    let lines: String =
+        added.lines().skip(6).filter_map(|line| Some(format!("{}\n", line.strip_prefix('+')?))).collect();
+    assert!(lines == long, "nothing is lost or told twice where pieces meet");
+    // A line that is longer than a piece is cut between letters.
+    let told = pieces(&yard, &seen, "one-line").await;
+    assert!(told.len() > 3 && told.iter().all(|piece| !piece.contains('\u{fffd}')));
+    assert_eq!(told.concat().matches('ü').count(), 400_001);
+    let nothing = PatchPlace { path: "a.txt".into(), byte: 0 };
+    assert_eq!(yard.git.diff_file(&seen.0, &seen.1, &nothing).await.unwrap(), None);
+    let beyond = PatchPlace { path: "other".into(), byte: 1 << 20 };
+    let told = yard.git.diff_file(&seen.0, &seen.1, &beyond).await.unwrap().unwrap();
+    assert_eq!((told.patch.as_str(), told.next), ("", None));
+}
+
+#[tokio::test]
+async fn one_file_is_named_as_it_is_shown() {
+    let yard = Yard::new();
+    let long = (0..50).map(|line| format!("line {line}\n")).collect::<String>();
+    yard.write("long.txt", &long);
+    let seen = sides(&yard, |root| {
+        fs::rename(root.join("long.txt"), root.join("*")).unwrap();
+        write(&root.join("*"), format!("{long}more\n").as_bytes());
+        write(&root.join(OsStr::from_bytes(b"\xff")), b"odd\n");
+        write(&root.join("sub/-rf"), b"x\n");
+    })
+    .await;
+    let renamed = pieces(&yard, &seen, "*").await.concat();
+    assert!(renamed.contains("rename from long.txt\n") && renamed.ends_with("+more\n"), "{renamed}");
+    assert_eq!(renamed.matches("diff --git").count(), 1, "a star is a name");
+    assert!(pieces(&yard, &seen, "\u{fffd}").await.concat().ends_with("+odd\n"));
+    assert!(pieces(&yard, &seen, "sub/-rf").await.concat().ends_with("+x\n"));
+}
+
+#[tokio::test]
+async fn everything_of_a_worktree_since_it_was_made_is_told() {
+    let yard = Yard::new();
+    let root = yard.enter("one").await.root;
+    let base = yard.plain(&["rev-parse", "HEAD"]);
+    let none = yard.git.diff_since_base(&named("one")).await.unwrap();
+    assert_eq!((none.base.as_str(), none.changes), (base.as_str(), Changes::default()));
+    write(&root.join("a.txt"), b"one\n2\nthree\n");
+    plain(&root, &["commit", "-q", "-a", "-m", "work"]);
+    write(&root.join("staged.txt"), b"staged\n");
+    plain(&root, &["add", "staged.txt"]);
+    write(&root.join("untracked.txt"), b"untracked\n");
+    // The repository goes on, which is none of the worktree's doing.
+    yard.write("home.txt", "home\n");
+    yard.plain(&["add", "home.txt"]);
+    yard.plain(&["commit", "-q", "-m", "home"]);
+    let told = yard.git.diff_since_base(&named("one")).await.unwrap();
+    let expected = [
+        file("a.txt", ChangeKind::Edited, 1, 1),
+        file("staged.txt", ChangeKind::Added, 1, 0),
+        file("untracked.txt", ChangeKind::Added, 1, 0),
+    ];
+    assert_eq!((told.base.as_str(), &told.changes.files[..]), (base.as_str(), &expected[..]));
+    let place = PatchPlace { path: "a.txt".into(), byte: 0 };
+    let one = yard.git.diff_file_since_base(&named("one"), &place).await.unwrap().unwrap();
+    assert!(one.patch.contains("-two\n+2\n") && !one.patch.contains("staged"), "{}", one.patch);
+    assert_eq!(
+        plain(&root, &["status", "--porcelain"]),
+        "A  staged.txt\n?? untracked.txt",
+        "nothing was changed"
+    );
+    // What is not there, or not whole, is not looked at.
+    let gone = yard.git.diff_since_base(&named("two")).await;
+    assert!(matches!(gone, Err(GitError::NoSuchWorktree(_))), "{gone:?}");
+    fs::remove_dir_all(&root).unwrap();
+    let gone = yard.git.diff_since_base(&named("one")).await;
+    assert!(matches!(gone, Err(GitError::NoSuchWorktree(_))), "{gone:?}");
 }

@@ -300,6 +300,7 @@ fn scopes() -> Vec<Row> {
             .path(|names| vec![&names.session])
             .body(|_| Some(json!({"at": 1}))),
         reads("changes").query(|_| "turn=1".into()),
+        reads("file_changes").query(|_| "turn=1&path=a.txt".into()),
         reads("preview_undo").query(|_| "turn=1".into()),
         reads("readiness"),
         reads("commands"),
@@ -315,6 +316,11 @@ fn worktrees() -> Vec<Row> {
             .finds_nothing()
             .path(|names| vec![&names.session, &names.worktree])
     };
+    let reads = |operation| {
+        on_session(operation, Right::Read, Grant::View, false)
+            .finds_nothing()
+            .path(|names| vec![&names.session, &names.worktree])
+    };
     let rules = Takes::Org { right: Right::Manage, role: Role::Viewer };
     vec![
         row("worktrees", Takes::Read, vec![Target::Nothing]),
@@ -322,6 +328,8 @@ fn worktrees() -> Vec<Row> {
             .way("of a session")
             .path(|_| vec![])
             .query(|names| format!("session={}", names.session)),
+        reads("worktree_changes"),
+        reads("worktree_file_changes").query(|_| "path=a.txt".into()),
         manages("remove_worktree"),
         manages("restore_worktree").body(|_| Some(json!({}))),
         manages("merge_worktree").body(|_| Some(json!({}))),

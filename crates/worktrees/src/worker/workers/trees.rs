@@ -5,8 +5,9 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::{
-    EnteredTree, MergedTree, OwnedSession, RemovedTree, SeenTrees, SnapshotShare, SnapshotStoreSeen,
-    TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, TreesError, UndoPreview, UndoneTurn, WorkProgress,
+    EnteredTree, MergedTree, OwnedSession, PatchPlace, RemovedTree, SeenTrees, SnapshotShare,
+    SnapshotStoreSeen, TreeChanges, TreeFiles, TreePatch, TreeReply, TreeSeen, TreeSinceBase, Trees,
+    TreesError, UndoPreview, UndoneTurn, WorkProgress,
 };
 use kernel::{GroundPath, MergeHow, Moment, NewWorktree, SessionId, Turn, UndoFiles};
 use tokio::sync::watch;
@@ -162,6 +163,57 @@ impl Trees for GroundWorkers {
             }
             match self.call(of, GroundCall::Changes { directory: PathForm(directory), first, last }).await? {
                 GroundAnswer::Changes { changes } => Ok(changes.map(Into::into)),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn file_changes(
+        &self,
+        of: OwnedSession,
+        directory: &GroundPath,
+        (first, last): (Turn, Turn),
+        place: PatchPlace,
+    ) -> TreeReply<'_, Result<Option<TreePatch>, TreesError>> {
+        let (directory, first, last) = (directory.clone(), first.0, last.0);
+        Box::pin(async move {
+            if self.is_untracked(&directory) {
+                return Ok(None);
+            }
+            let (directory, place) = (PathForm(directory), place.into());
+            match self.call(of, GroundCall::FileChanges { directory, first, last, place }).await? {
+                GroundAnswer::FilePatch { patch } => Ok(patch.map(Into::into)),
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn changes_since_base(
+        &self,
+        of: OwnedSession,
+        name: &str,
+    ) -> TreeReply<'_, Result<TreeSinceBase, TreesError>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            match self.call(of, GroundCall::SinceBase { name }).await? {
+                GroundAnswer::SinceBase { base, changes } => {
+                    Ok(TreeSinceBase { base: one_line(&base), changes: changes.into() })
+                }
+                _ => Err(odd()),
+            }
+        })
+    }
+
+    fn file_since_base(
+        &self,
+        of: OwnedSession,
+        name: &str,
+        place: PatchPlace,
+    ) -> TreeReply<'_, Result<TreePatch, TreesError>> {
+        let (name, place) = (name.to_owned(), place.into());
+        Box::pin(async move {
+            match self.call(of, GroundCall::FileSinceBase { name, place }).await? {
+                GroundAnswer::FilePatch { patch: Some(patch) } => Ok(patch.into()),
                 _ => Err(odd()),
             }
         })

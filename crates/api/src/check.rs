@@ -325,6 +325,13 @@ impl crate::FileChangesQuery {
     }
 }
 
+impl crate::DirectoriesQuery {
+    /// Checks that every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.directory.as_deref().map_or(Ok(()), directory)
+    }
+}
+
 impl crate::WorktreeFileQuery {
     /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {

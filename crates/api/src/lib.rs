@@ -108,7 +108,7 @@ pub use turn::{TurnSummary, Turns, TurnsQuery};
 pub use waiting::Waiting;
 pub use wall::Wall;
 pub use worktree::{
-    Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, MergeWorktree, MergedWorktree,
-    RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree, WorktreeChanges, WorktreeFileQuery,
-    Worktrees, WorktreesQuery, is_worktree_name,
+    Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Directories, DirectoriesQuery, Files,
+    MergeWorktree, MergedWorktree, RemoveWorktreeQuery, RemovedWorktree, RestoreWorktree, Worktree,
+    WorktreeChanges, WorktreeFileQuery, Worktrees, WorktreesQuery, is_worktree_name,
 };

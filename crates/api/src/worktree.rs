@@ -181,6 +181,26 @@ pub struct WorktreeFileQuery {
     pub from: Option<u64>,
 }
 
+/// The directory whose directories are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DirectoriesQuery {
+    /// A directory that you may choose; left out, those that you may choose with everything under them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(min_length = 1, max_length = 4_095, pattern = "^/")]
+    pub directory: Option<String>,
+}
+
+/// Directories that one may choose for a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Directories {
+    /// Their paths, in order.
+    pub items: Vec<String>,
+    /// True if there are more.
+    pub more: bool,
+}
+
 /// Removes worktrees that nobody has used for long, or that take too much room together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -20,7 +20,9 @@ use crate::{
     TreeSeen, TreeSinceBase, TreesError, UndoPreview,
 };
 use agent::Background;
-use kernel::{Claim, Errand, GroundPath, MergeHow, MessageId, RequestId, Return, SessionId, Term, Turn};
+use kernel::{
+    Claim, Errand, GroundPath, MergeHow, MessageId, PersonId, RequestId, Return, SessionId, Term, Turn,
+};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -126,6 +128,13 @@ pub trait Node: Debug + Send + Sync + 'static {
         session: SessionId,
         count_max: usize,
     ) -> ClusterReply<'_, Result<TreeFiles, String>>;
+    /// The directories in a directory, at most so many, as somebody's sessions would see them.
+    fn directories(
+        &self,
+        directory: GroundPath,
+        by: PersonId,
+        count_max: usize,
+    ) -> ClusterReply<'_, Result<TreeFiles, TreesError>>;
     /// True if a directory is certainly not under version control.
     fn is_untracked(&self, directory: GroundPath) -> ClusterReply<'_, bool>;
     /// The changes from before one turn to after another, or the same; none if nothing was remembered of them.

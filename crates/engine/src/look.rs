@@ -6,12 +6,16 @@
 
 use crate::engine_ports::EnginePorts;
 use crate::ground_rights::is_on_ground;
+use crate::intake::directory_for;
 use crate::{
-    BadDirectory, PatchPlace, TreeChanges, TreeFiles, TreePatch, UnavailableError, UndoPreview, ViewError,
-    Views,
+    AccessError, BadDirectory, PatchPlace, TreeChanges, TreeFiles, TreePatch, TreesError, UnavailableError,
+    UndoPreview, ViewError, Views,
 };
 use agent::Choice;
-use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
+use kernel::{
+    Epoch, Errand, ErrandKind, Fresh, GroundPath, Principal, Return, Scope, SessionId, Turn, authorize_new,
+};
+use std::collections::BTreeSet;
 use store::StoreError;
 
 /// The times a result is brought to a keeper before we give up: each further time means that one has died.
@@ -19,6 +23,9 @@ const BRING_MAX: usize = 3;
 
 /// Files of a directory that are told at once.
 pub const FILES_MAX: usize = 10_000;
+
+/// Directories that are told at once.
+pub const DIRECTORIES_MAX: usize = 1_000;
 
 /// The things that can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +119,29 @@ impl Views {
             node.file_changes(scope.directory, session, turns, place).await
         };
         self.look_for(by, session, ErrandKind::Diff, work, Option::is_some).await
+    }
+
+    /// The directories in one that the caller may choose for a session, by their names; without one, those that they may choose and
+    /// everything under them. Of others nothing is said, not even whether they are there.
+    pub async fn directories(&self, by: &Principal, of: Option<&str>) -> Result<TreeFiles, ViewError> {
+        // Which agent it is to be is asked when it is made.
+        let fresh = |directory| Fresh { address: None, agent: "", directory };
+        let denied = |denied| AccessError::denied(denied, "directory");
+        authorize_new(by, fresh(None), ()).map_err(denied)?;
+        let Some(directory) = of else {
+            let paths: BTreeSet<String> = by.roots.iter().cloned().collect();
+            return Ok(TreeFiles { paths: paths.into_iter().collect(), is_cut: false });
+        };
+        let directory: GroundPath = directory_for::<ViewError>(self.ground.as_ref(), by, directory)?;
+        authorize_new(by, fresh(Some(&directory)), ()).map_err(denied)?;
+        self.ports.may_look_at_ground(by.person, by.person)?;
+        let node = self.ports.cluster.node_of(SessionId::from_bits(by.person.bits()));
+        match node.directories(directory, by.person, DIRECTORIES_MAX).await {
+            Ok(found) => Ok(found),
+            Err(TreesError::Refused(reason)) => Err(BadDirectory { reason }.into()),
+            Err(TreesError::Moved(why)) => Err(BadDirectory { reason: why.into() }.into()),
+            Err(why) => Err(UnavailableError::Unavailable(why.to_string()).into()),
+        }
     }
 
     /// The work of an undo of this turn, and what is in its way. Nothing is changed.

@@ -9,7 +9,7 @@ use crate::{
     TreeFiles, TreePatch, TreeSeen, TreeSinceBase, Trees, TreesError, UndoPreview,
 };
 use agent::Background;
-use kernel::{Errand, GroundPath, MergeHow, Return, SessionId, Turn};
+use kernel::{Errand, GroundPath, MergeHow, PersonId, Return, SessionId, Turn};
 use std::sync::Arc;
 
 /// The reason for whoever asks when the engine has gone.
@@ -62,6 +62,23 @@ impl Node for LocalNode {
         Box::pin(async move {
             let (trees, of) = self.ground_of(session).await?;
             Ok(trees.files(of, &directory, count_max).await?)
+        })
+    }
+
+    fn directories(
+        &self,
+        directory: GroundPath,
+        by: PersonId,
+        count_max: usize,
+    ) -> ClusterReply<'_, Result<TreeFiles, TreesError>> {
+        Box::pin(async move {
+            let engine = self.engine().map_err(TreesError::Failed)?;
+            let walled = engine.rights_cache().needs_wall().await;
+            let walled = walled.map_err(|why| TreesError::Failed(why.to_string()))?;
+            // A worker is of a session; this one is of none, and each person's is another one.
+            let (session, whose) = (SessionId::from_bits(by.bits()), by.to_string());
+            let of = OwnedSession { session, whose, walled, tree_bytes_left: None };
+            engine.runner_ports().trees.directories(of, &directory, count_max).await
         })
     }
 

@@ -364,6 +364,16 @@ pub trait Trees: Debug + Send + Sync + 'static {
         directory: &GroundPath,
         count_max: usize,
     ) -> TreeReply<'_, Result<TreeFiles, TreesError>>;
+    /// The directories in a directory that may be chosen for somebody's sessions, at most so many. Links are none, and what is hidden is
+    /// left out. It is of no session: `of` says for whom.
+    fn directories(
+        &self,
+        _: OwnedSession,
+        _: &GroundPath,
+        _count_max: usize,
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+        Box::pin(async { Ok(TreeFiles::default()) })
+    }
     /// The progress of whatever is being changed for that session, from now on: the last word of it. One that nobody says anything
     /// into where nobody knows.
     fn progress(&self, _: SessionId) -> watch::Receiver<Option<WorkProgress>> {

@@ -3,17 +3,18 @@
 //! What was looked up in one scope is given to nobody when the session is in another one meanwhile: 409 `stale`.
 
 use crate::door::SharedDoor;
-use crate::extract::{Caller, Id, Json};
+use crate::extract::{Caller, Id, Json, Query};
 use crate::openapi::problems;
 use crate::problem::{ApiError, ApiResult};
 use crate::sessions::SessionName;
-use api::{Choices, Code, Files};
+use api::{Choices, Code, Directories, DirectoriesQuery, Files};
 use axum::extract::State;
 use engine::{Choice, Look, LookResult};
 use kernel::SessionId;
 
 problems! {
     LookProblems = [NotFound, RightMissing, Stale];
+    DirectoriesProblems = [Invalid, RightMissing, RoleTooLow, BoundElsewhere, DirectoryNotYours, BadDirectory, WorktreeTrouble];
     FilesProblems = [NotFound, RightMissing, Stale, BadDirectory, WorktreeTrouble];
 }
 
@@ -70,6 +71,28 @@ pub(crate) async fn files(
         LookResult::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
         _ => Err(other_result()),
     }
+}
+
+/// See which directories there are to choose from
+///
+/// The directories in one that you may choose for a session, as your sessions would see them; without one, those that you may choose with
+/// everything under them. Links, and names that begin with a dot, are left out.
+#[utoipa::path(
+    get, path = "/api/v1/directories", tag = "sessions", operation_id = "directories", params(DirectoriesQuery),
+    responses((status = 200, description = "The first thousand of them.", body = Directories), DirectoriesProblems),
+)]
+pub(crate) async fn directories(
+    State(door): State<SharedDoor>,
+    caller: Caller,
+    Query(query): Query<DirectoriesQuery>,
+) -> ApiResult<Json<Directories>> {
+    query.check()?;
+    let _place = door.take_look(caller.by.person)?;
+    let of = query.directory.as_deref();
+    let found = door.engine.views().directories(&caller.by, of).await?;
+    let above = of.unwrap_or_default().trim_end_matches('/');
+    let whole = |name: String| if of.is_none() { name } else { format!("{above}/{name}") };
+    Ok(Json(Directories { items: found.paths.into_iter().map(whole).collect(), more: found.is_cut }))
 }
 
 fn choices_form(listed: Option<Vec<Choice>>) -> Choices {

@@ -201,6 +201,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(lookups::commands),
     || routes!(lookups::models),
     || routes!(lookups::files),
+    || routes!(lookups::directories),
     || routes!(worktrees::list),
     || routes!(worktrees::collect),
     || routes!(worktrees::changes),

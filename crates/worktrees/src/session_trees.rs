@@ -10,7 +10,7 @@ use crate::git::{
     BranchName, ChangeKind, ChangesSinceBase, EnterRequest, EnteredWorktree, FileChange, FileList, FilePatch,
     Git, GitDirectories, GitError, GitLimits, LeftInRepository, MergeError, Merged, PersonHome,
     ProgressSender, RemovedWorktree, RepositoryMove, Snapshot, SnapshotMoment, SnapshotName, StoreShare,
-    UndoError, UndoKind, UndoLook, Undone, WorktreeName, now_ms, plain_files,
+    UndoError, UndoKind, UndoLook, Undone, WorktreeName, directories_in, now_ms, plain_files,
 };
 use engine::{
     EnteredTree, MergeObstacle, MergedTree, PatchPlace, RemovedTree, TreeChange, TreeChanges, TreeFiles,
@@ -664,6 +664,17 @@ impl GitTrees {
             None => plain_files(held.path_behind_wall(), count_max).await.map_err(tree_error)?,
         };
         Ok(held.recheck(files_form(files))?)
+    }
+
+    /// The directories in a directory.
+    pub(crate) async fn directories(
+        &self,
+        directory: GroundPath,
+        count_max: usize,
+    ) -> Result<TreeFiles, TreesError> {
+        let held = self.directories.hold(&directory)?;
+        let found = directories_in(held.path_behind_wall(), count_max).await.map_err(tree_error)?;
+        Ok(held.recheck(files_form(found))?)
     }
 }
 

@@ -220,6 +220,12 @@ impl Client {
         self.get(&format!("/api/v1/sessions/{session}/files"), &NoQuery {}).await
     }
 
+    /// The directories in one that may be chosen for a session, or those that may be chosen with everything under them.
+    pub async fn directories(&self, directory: Option<&str>) -> Result<Directories, ClientError> {
+        let query = DirectoriesQuery { directory: directory.map(str::to_owned) };
+        self.get("/api/v1/directories", &query).await
+    }
+
     /// Worktrees, of all sessions or of one.
     pub async fn worktrees(&self, query: &WorktreesQuery) -> Result<Worktrees, ClientError> {
         self.get("/api/v1/worktrees", query).await

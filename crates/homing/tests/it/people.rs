@@ -446,6 +446,49 @@ fn the_machines_person_may_choose_their_home_and_the_first_directory_and_adds_mo
 }
 
 #[test]
+fn the_directories_to_choose_from_are_those_below_ones_roots() {
+    let homing = setup().argument("--trust-everyone").start();
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    let secret = text(&bob.run(&homing, &["token", "make", "page", "--json"]).json(0), "secret");
+    let his = testkit::Http::new(&url_of(&homing), &secret);
+    let none = serde_json::json!({"items": [], "more": false});
+    assert_eq!(his.get("/api/v1/directories").expect(200), none);
+
+    let place = fs::canonicalize(homing.place()).unwrap();
+    let root = place.join("his");
+    for directory in ["his/b/deep", "his/a b", "his/.hidden", "hers/secret"] {
+        fs::create_dir_all(place.join(directory)).unwrap();
+    }
+    fs::write(root.join("file"), "").unwrap();
+    std::os::unix::fs::symlink("../hers", root.join("link")).unwrap();
+    let name = root.to_str().unwrap();
+    let ask = |directory: &Path| {
+        let written = directory.to_str().unwrap().replace(' ', "%20");
+        his.get(&format!("/api/v1/directories?directory={written}"))
+    };
+    let refused = |directory: &Path| ask(directory).expect(403)["code"].clone();
+    assert_eq!(refused(&root), "directory_not_yours", "it is not yet");
+    homing.run(&["roots", "add", name, "--to", "bob"]).expect(0);
+    assert_eq!(his.get("/api/v1/directories").expect(200)["items"], serde_json::json!([name]));
+    let found = ask(&root).expect(200);
+    let expected = [format!("{name}/a b"), format!("{name}/b")];
+    assert_eq!(
+        found,
+        serde_json::json!({"items": expected, "more": false}),
+        "no file, no link, nothing hidden"
+    );
+    assert_eq!(ask(&root.join("b")).expect(200)["items"], serde_json::json!([format!("{name}/b/deep")]));
+    // What is beside it, whether it is there or not, and where a link leads, is nobody's but theirs.
+    for beside in ["hers", "hers/secret", "nowhere", "his/link", "his/link/secret", "his/../hers"] {
+        assert_eq!(refused(&place.join(beside)), "directory_not_yours", "{beside}");
+    }
+    for odd in ["his/nowhere", "his/file"] {
+        assert_eq!(ask(&place.join(odd)).expect(409)["code"], "bad_directory", "{odd}");
+    }
+}
+
+#[test]
 fn a_link_in_a_root_tells_nothing_of_what_is_outside() {
     let homing = setup().variable("HOMING_ROOTS", "").start();
     let outside = homing.root().join("outside");

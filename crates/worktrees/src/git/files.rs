@@ -53,6 +53,27 @@ pub async fn plain_files(directory: &Path, count_max: usize) -> Result<FileList,
     blocking(move || Ok(first_of(Walk::of(&directory), count_max))).await
 }
 
+/// Entries of a directory that are looked at; of one with more, what is left is not told.
+const ENTRIES_MAX: usize = 100_000;
+
+/// The directories in a directory, by their names in order. Links are none; what is hidden, and names that are no text, are left out.
+pub async fn directories_in(directory: &Path, count_max: usize) -> Result<FileList, GitError> {
+    let directory = directory.to_path_buf();
+    blocking(move || {
+        let closed = |_| GitError::strange(&directory, "it cannot be read");
+        let mut entries = fs::read_dir(&directory).map_err(closed)?.flatten();
+        let shown = |entry: fs::DirEntry| {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name().into_string().ok()?;
+            (is_directory && !name.starts_with('.')).then(|| PathBuf::from(name))
+        };
+        let names: BTreeSet<PathBuf> = entries.by_ref().take(ENTRIES_MAX).filter_map(shown).collect();
+        let list = first_of(names.into_iter(), count_max);
+        Ok(FileList { is_cut: list.is_cut || entries.next().is_some(), ..list })
+    })
+    .await
+}
+
 fn first_of(mut paths: impl Iterator<Item = PathBuf>, count_max: usize) -> FileList {
     let taken: Vec<PathBuf> = paths.by_ref().take(count_max).collect();
     FileList { paths: taken, is_cut: paths.next().is_some() }

@@ -64,7 +64,7 @@ pub use collect::{CollectPolicy, Collected};
 pub use diff::{ChangeKind, Changes, ChangesSinceBase, FileChange, FilePatch};
 pub use enter::{EnterRequest, EnteredWorktree};
 pub use error::{GitError, MergeError, UndoError};
-pub use files::{FileList, plain_files};
+pub use files::{FileList, directories_in, plain_files};
 pub use global_ignore::PersonHome;
 pub use list::WorktreeStatus;
 pub(crate) use list::size_of;

@@ -93,6 +93,7 @@ pub(super) enum GroundCall {
     Restore { removed: RemovedForm },
     Merge { name: String, is_apply: bool, dry_run: bool },
     Files { directory: PathForm, count_max: usize },
+    Directories { directory: PathForm, count_max: usize },
     Sweep { age_ms: u64 },
     Share { store: String, sessions: Vec<String>, step: ShareStep },
 }
@@ -158,7 +159,8 @@ impl GroundCall {
             | Self::PreviewUndo { directory, .. }
             | Self::Undo { directory, .. }
             | Self::Redo { directory, .. }
-            | Self::Files { directory, .. } => Some(&directory.0),
+            | Self::Files { directory, .. }
+            | Self::Directories { directory, .. } => Some(&directory.0),
             Self::Look { .. }
             | Self::SinceBase { .. }
             | Self::FileSinceBase { .. }
@@ -201,6 +203,7 @@ impl GroundCall {
             | Self::Look { .. }
             | Self::Merge { dry_run: true, .. }
             | Self::Files { .. }
+            | Self::Directories { .. }
             | Self::Sweep { .. }
             | Self::Share { .. } => false,
         }

@@ -257,6 +257,9 @@ async fn answer(trees: &GitTrees, session: &str, call: GroundCall) -> Result<Gro
             GroundAnswer::Merged { merged }
         }
         GroundCall::Files { directory, count_max } => trees.files(directory.0, count_max).await?.into(),
+        GroundCall::Directories { directory, count_max } => {
+            trees.directories(directory.0, count_max).await?.into()
+        }
         GroundCall::Sweep { age_ms } => {
             GroundAnswer::Swept { count: trees.sweep(Duration::from_millis(age_ms)).await? }
         }

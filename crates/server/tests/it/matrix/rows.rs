@@ -429,6 +429,11 @@ fn new_sessions() -> Vec<Row> {
             .way("worktree")
             .not_theirs("directory_not_yours")
             .body(|names| Some(json!({"directory": names.directory, "worktree": {"name": "blue"}}))),
+        row("directories", Takes::Make, theirs())
+            .way("in one")
+            .not_theirs("directory_not_yours")
+            .query(|names| format!("directory={}", names.directory)),
+        row("directories", Takes::Make, vec![Target::Nothing]).way("to begin with"),
         imports(agents()).way("agent").query(|names| format!("agent={}", names.agent)),
         imports(theirs())
             .way("directory")

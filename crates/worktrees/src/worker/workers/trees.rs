@@ -418,6 +418,21 @@ impl Trees for GroundWorkers {
         })
     }
 
+    fn directories(
+        &self,
+        of: OwnedSession,
+        directory: &GroundPath,
+        count_max: usize,
+    ) -> TreeReply<'_, Result<TreeFiles, TreesError>> {
+        let directory = PathForm(directory.clone());
+        Box::pin(async move {
+            match self.call(of, GroundCall::Directories { directory, count_max }).await? {
+                GroundAnswer::Files { paths, is_cut } => Ok(TreeFiles { paths, is_cut }),
+                _ => Err(odd()),
+            }
+        })
+    }
+
     fn progress(&self, session: SessionId) -> watch::Receiver<Option<WorkProgress>> {
         self.0.progress_of(session).subscribe()
     }

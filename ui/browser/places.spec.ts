@@ -36,3 +36,21 @@ test('a command and plain words right after a change of directory are heard ther
   expect(back.map((one) => one.answer)).toEqual([`command whisper: back\n${homing.place}`, `#5 plain\n${homing.place}`])
   await expect(rows(page, 'words').last()).toContainText(homing.place)
 })
+
+test.describe('an agent that never lists its commands', () => {
+  test.use({ setup: { config: '[limits]\ncommands_wait = "3s"\n', variables: () => ({ HOMING_SCRIPTED_COMMANDS_MS: '86400000' }) } })
+
+  test('delays a command until the deadline, and the page says so', async ({ homing, page }) => {
+    const { id } = await homing.newSession()
+    await page.goto(`/s/${id}`)
+    // It has to work until then, so that what is said of the deadline can be read.
+    await send(page, '/shout hello\n!sleep 2000')
+    await expect(page.getByText(/The list of commands has not come yet. Until .*\d\d:\d\d/)).toBeVisible()
+    await expect(page.getByText('The list of commands did not come in time.')).toBeVisible()
+    await expect(rows(page, 'words').last()).toContainText('#1 /shout hello')
+    await expect(page.getByText('The list of commands did not come in time.')).toBeHidden()
+    const facts = await homing.facts(id)
+    const at = (type: string) => Date.parse(facts.find((fact) => fact.type === type)!.at)
+    expect(at('handed') - at('queued'), 'delayed until the deadline, and not longer').toBeGreaterThanOrEqual(2_900)
+  })
+})

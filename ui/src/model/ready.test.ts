@@ -22,8 +22,16 @@ describe('what stands in the way', () => {
   })
 
   it('never blocks for advice', () => {
-    const told = hindrances(ready('waiting', part('commands', 'waiting', { why: 'unknown', advisory: true })))
+    const told = hindrances(ready('waiting', part('model', 'waiting', { why: 'unknown', advisory: true })))
     expect(told).toEqual([])
+  })
+
+  it('says that a command waits for the list, until when, and that it did not come in time', () => {
+    const [told] = hindrances(ready('waiting', part('commands', 'waiting', { why: 'unknown', advisory: true, until: '2026-01-01T00:00:00Z' })))
+    expect([told!.words, told!.isBlocking, told!.until]).toEqual(['The list of commands has not come yet.', false, '2026-01-01T00:00:00Z'])
+    const late = ready('ready', part('commands', 'overlooked', { why: 'timed_out', advisory: true, until: '2026-01-01T00:00:00Z' }))
+    expect(hindrances(late, true).map((one) => one.words)).toEqual(['The list of commands did not come in time.'])
+    expect(hindrances(late)).toEqual([])
   })
 
   it('leads to the session that works in the same directory', () => {

@@ -59,11 +59,16 @@ const REMEDIES: Record<string, Remedy> = {
 const BY_WHY: Record<string, Remedy> = { changing: 'keep_scope', errand: 'wait', crowded: 'make_room', ended: 'begin_anew' }
 const BY_PART: Record<string, Remedy> = { agent: 'mend_agent', directory: 'relink', model: 'choose_model' }
 
-/** What stands in the way, what blocks first. Advisory parts that only wait say nothing. */
-export function hindrances(readiness: Readiness | null): Hindrance[] {
-  if (!readiness || readiness.state === 'ready') return []
+/**
+ * What stands in the way, what blocks first. Advice says nothing, but for a list of commands that a command waits for; `isCommand` if
+ * that is what runs: then it is said, too, that the list did not come in time.
+ */
+export function hindrances(readiness: Readiness | null, isCommand = false): Hindrance[] {
+  if (!readiness) return []
+  const isLate = (part: ReadyPart) => isCommand && part.name === 'commands' && part.state === 'overlooked' && part.why === 'timed_out'
+  const isInTheWay = (part: ReadyPart) => part.state === 'blocked' || (part.state === 'waiting' && (!part.advisory || part.name === 'commands'))
   return readiness.parts
-    .filter((part) => part.state === 'blocked' || (part.state === 'waiting' && !part.advisory))
+    .filter((part) => (readiness.state !== 'ready' && isInTheWay(part)) || isLate(part))
     .map(hindrance)
     .sort((a, b) => Number(b.isBlocking) - Number(a.isBlocking))
 }

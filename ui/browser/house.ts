@@ -138,7 +138,8 @@ export async function send(page: Page, words: string): Promise<void> {
 
 /** Opens what says where and how the session acts, beside its rows. */
 export async function openScope(page: Page): Promise<Locator> {
-  await page.getByRole('main').locator('header').getByRole('button', { expanded: false, name: /scripted/ }).first().click()
+  // On a phone it says the directory and not the agent.
+  await page.getByRole('main').locator('header button[title^="/"]').click()
   return page.getByRole('region', { name: 'Scope' })
 }
 

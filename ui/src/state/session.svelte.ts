@@ -217,6 +217,9 @@ export class SessionState {
     this.state = 'loading'
     const row = calls.session(this.id).then((told) => (this.row = told))
     const queue = calls.queue(this.id).then((told) => this.takeQueue(told.items))
+    // Whichever fails first is the problem; the others fail alike, and nobody has to hear of it twice.
+    row.catch(() => {})
+    queue.catch(() => {})
     try {
       this.prefetch()
       const page = await this.#first!
@@ -231,8 +234,6 @@ export class SessionState {
       this.progress = this.row?.progress ?? null
     } catch (error) {
       this.#first = null
-      row.catch(() => {})
-      queue.catch(() => {})
       this.problem = error
       this.state = isRefused(error, 'not_found', 'no_such_path', 'invalid') ? 'gone' : 'failed'
     }

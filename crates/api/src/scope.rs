@@ -373,7 +373,7 @@ pub struct Changes {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct FileChangesQuery {
-    /// The turn. It has to have run where the session acts now.
+    /// The turn. It has to have run in the repository in which the session acts now.
     #[param(minimum = 1, maximum = 2_147_483_647)]
     pub turn: u32,
     /// The first of several turns.

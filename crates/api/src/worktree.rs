@@ -1,6 +1,6 @@
 //! Worktrees that sessions have, or have had; and what is looked up in the scope of a session.
 
-use crate::{At, Choice, Invalid};
+use crate::{At, Choice, FileChange, Invalid};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -25,7 +25,7 @@ const BRING_MAX: usize = 3;
 pub const FILES_MAX: usize = 10_000;
 
 /// Directories that are told at once.
-pub const DIRECTORIES_MAX: usize = 1_000;
+const DIRECTORIES_MAX: usize = 1_000;
 
 /// The things that can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

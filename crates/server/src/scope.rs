@@ -225,7 +225,7 @@ pub(crate) async fn changes(
 /// See what a turn changed in one file, whole
 ///
 /// The patch of that file alone, in pieces of at most 256 KiB that end with a line where they can. It is looked at in the snapshots, so
-/// that the turn, or both of several, have to have run where the session acts now.
+/// that the turn, or both of several, have to have run in the repository in which the session acts now.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/changes/file", tag = "sessions", operation_id = "file_changes",
     params(SessionName, FileChangesQuery),

@@ -450,7 +450,10 @@ fn the_directories_to_choose_from_are_those_below_ones_roots() {
     let homing = setup().argument("--trust-everyone").start();
     let bob = Person::new(&homing, "bob");
     bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
-    let secret = text(&bob.run(&homing, &["token", "make", "page", "--json"]).json(0), "secret");
+    let secret = text(
+        &bob.run(&homing, &["token", "make", "page", "--rights", "read,prompt", "--json"]).json(0),
+        "secret",
+    );
     let his = testkit::Http::new(&url_of(&homing), &secret);
     let none = serde_json::json!({"items": [], "more": false});
     assert_eq!(his.get("/api/v1/directories").expect(200), none);

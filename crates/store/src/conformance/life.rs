@@ -112,7 +112,7 @@ pub async fn other_sessions_are_not_touched_by_an_append<F: Fixture>() {
 /// Lives that the kernel decides, at random but always the same; then everything is made again from the log.
 pub async fn the_projections_can_be_made_again_from_the_log<F: Fixture>() {
     let mut happened = Happened::default();
-    for seed in 1..=6 {
+    for seed in 1..=12 {
         let mut on = peopled::<F>().await;
         let mut lives = Lives {
             dice: Dice(seed),
@@ -285,15 +285,16 @@ impl Lives {
             return Request::Answer { approval, answer, remember: None };
         }
         match self.dice.roll(40) {
-            0..=2 => Request::Edit { message, revision: self.dice.roll(2) as u32 },
+            0 | 1 => Request::Edit { message, revision: self.dice.roll(2) as u32 },
             3 => Request::Withdraw { message },
             4..=6 => Request::Hold { message },
             7 => Request::Release { message, there: false },
-            8 => Request::Steer { message },
+            // Those that were said last wait, if any do.
+            2 | 8 | 12 => Request::Steer { message: messages.last().copied().unwrap_or(message) },
             9 => Request::Release { message, there: true },
-            10..=12 => Request::Reorder { session, order: messages.iter().rev().copied().collect() },
+            10 | 11 => Request::Reorder { session, order: messages.iter().rev().copied().collect() },
             13 => Request::Stop { message },
-            14 => Request::Interrupt { message },
+            14 => Request::Interrupt { message: messages.last().copied().unwrap_or(message) },
             15..=28 => {
                 Request::ChangeScope { session, change: self.change(message), now: self.dice.roll(4) == 0 }
             }

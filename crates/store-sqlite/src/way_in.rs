@@ -9,6 +9,7 @@ use crate::error::SqliteError;
 use crate::outbox;
 use crate::people;
 use crate::projection::UNSEEN_SEAT;
+use crate::row_changes;
 use crate::tokens;
 use crate::tx::{PersonRef, Pid, Sid, SqliteTx, who};
 use crate::view;
@@ -416,6 +417,7 @@ impl SqliteTx {
                 let sql = "INSERT OR REPLACE INTO marks (pid, sid, seen, pinned) VALUES (?1, ?2, ?3, ?4)";
                 self.run(sql, row).map(drop)
             }
+            Write::OwnRow { person, session } => row_changes::put(self, person, session),
             Write::Outgoing(row) => outbox::write(self, &row),
             Write::NoOutgoing { outgoing } => outbox::remove(self, outgoing),
             Write::Key { org, person, key, made, at } => {

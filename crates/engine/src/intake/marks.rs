@@ -1,6 +1,7 @@
 //! Somebody's own marks on a session. No keeper hears of them.
 
 use super::{Declined, check_trace, made};
+use crate::cluster::Happened;
 use crate::{AccessError, Trace, WayIn, WayInError};
 use kernel::{Act, Number, Principal, SessionId, authorize_right};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ impl WayIn {
         let trail = self.ports.trail("mark", trace);
         let outcome =
             self.ports.store.mark(Arc::new(by.clone()), Mark { session, seen, pinned, key, trail }).await;
+        // Their other lists show it, too. If they hang up before this, the next change of anything brings it.
+        self.ports.cluster.tell(Happened::Row(session));
         if !matches!(outcome, Ok(WriteOutcome::Done(_) | WriteOutcome::Repeated(_))) {
             // A refusal is in the audit, and may be if nobody knows.
             self.ports.audited();

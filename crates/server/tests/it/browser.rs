@@ -128,6 +128,12 @@ async fn a_browser_hears_of_every_row_and_of_what_it_watches() {
     assert_eq!(all.row(new, |row| row["title"] == "given").await["title_by"], "person");
     patch(&town, &ann, old, json!({"archived": true})).await;
     all.row(old, |row| row["archived"] == true).await;
+    // What she marks in one tab is so in the others.
+    let marks = format!("/api/v1/sessions/{new}/marks");
+    let (status, _, told) =
+        town.answer(Some(&ann.token), "PUT", &marks, Some(&json!({"seen": 1, "pinned": true}))).await;
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(all.row(new, |row| row["pinned"] == true).await["seen"], 1);
     town.say(&ann, To::Session(old), "!say 20 50").await;
     let (live, _) = all.until(|name, _| name == "live").await;
     assert_eq!(live["session"], old.to_string());

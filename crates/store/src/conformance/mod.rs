@@ -269,7 +269,7 @@ macro_rules! conformance {
             a_session_is_read_with_its_log,
             turns_are_listed_with_what_they_began_with,
             // row_changes
-            a_row_that_no_fact_changes_is_among_the_changed,
+            a_row_that_no_fact_changes_is_among_the_changed, ones_own_marks_change_ones_own_row_and_nobody_elses,
             whoever_gains_or_loses_a_session_is_told_and_nobody_else,
             a_session_that_is_handed_over_leaves_one_list_and_comes_into_another,
             // search

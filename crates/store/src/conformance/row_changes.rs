@@ -40,6 +40,25 @@ pub async fn a_row_that_no_fact_changes_is_among_the_changed<F: Fixture>() {
     assert_eq!(changes(store, &friend(), 0).await, []);
 }
 
+pub async fn ones_own_marks_change_ones_own_row_and_nobody_elses<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    share(store, ses(1), &friend(), Some(Grant::View)).await;
+    let theirs = now(store, &friend()).await;
+    let mark = async |by: &Principal, seen, pinned| {
+        let (before, trail) = (store.last_place().await.unwrap(), trail("mark", 3_000));
+        let mark = Mark { session: ses(1), seen: Some(Number(seen)), pinned, key: None, trail };
+        assert!(matches!(store.mark(arc(by), mark).await.unwrap(), WriteOutcome::Done(_)));
+        (changes(store, &me(), before).await, changes(store, &theirs, before).await)
+    };
+    let own = || vec![(ses(1), ChangedRow::Other)];
+    assert_eq!(mark(&me(), 1, None).await, (own(), vec![]));
+    assert_eq!(mark(&me(), 1, Some(true)).await, (own(), vec![]));
+    assert_eq!(mark(&me(), 1, Some(true)).await, (vec![], vec![]), "it was so already");
+    assert_eq!(mark(&theirs, 1, Some(true)).await, (vec![], own()));
+}
+
 pub async fn whoever_gains_or_loses_a_session_is_told_and_nobody_else<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;

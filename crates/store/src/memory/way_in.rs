@@ -262,6 +262,10 @@ impl Contents {
             Write::Marks { org, person, session, marks } => {
                 self.marks.insert((org, person, session), marks);
             }
+            Write::OwnRow { person, session } => {
+                let place = self.next_place();
+                self.row_changes.insert((person, session), place);
+            }
             Write::Outgoing(row) => drop(self.outbox.insert(row.outgoing, *row)),
             Write::NoOutgoing { outgoing } => drop(self.outbox.remove(&outgoing)),
             Write::Key { org, person, key, made, .. } => self.remember(org, person, &key, made),

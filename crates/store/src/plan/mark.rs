@@ -40,9 +40,10 @@ fn marked(seen: &MarkSeen, by: &Principal, new: Mark) -> Result<Plan<Marks>, Rej
     let allowed = authorize(now, Act::Read, &there.record, ())
         .map_err(|denied| Rejection::denied(denied, "session"))?;
     let marks = seen.marks.changed(until, pinned, seen.at);
-    let mut writes = Vec::with_capacity(2);
+    let mut writes = Vec::with_capacity(3);
     if marks != seen.marks {
         writes.push(Write::Marks { org: now.org, person: now.person, session, marks });
+        writes.push(Write::OwnRow { person: now.person, session });
     }
     writes.extend(Write::key(now, key, session.bits(), trail.at));
     Ok(Plan::done(&allowed, writes, marks))

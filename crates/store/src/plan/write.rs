@@ -47,6 +47,8 @@ pub enum Write {
     Title { session: SessionId, title: Option<String>, archived: Option<bool> },
     /// The marks that somebody has put on a session for themselves, in place of those that they had.
     Marks { org: OrgId, person: PersonId, session: SessionId, marks: Marks },
+    /// The session's row in this person's lists is another one from here on, and in nobody else's.
+    OwnRow { person: PersonId, session: SessionId },
     /// A reply, as it stands from here on.
     Outgoing(Box<Outgoing>),
     /// A reply that is not sent any more.

@@ -77,7 +77,7 @@ pub use message::{
     DeliverNow, Delivery, DeliveryNow, EditParts, EditText, Expect, Hold, Links, MessageChange, MessageQuery,
     NewMessage, Previous, Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
-pub use node::{Node, RunningProgram};
+pub use node::{DoctorFinding, DoctorFindings, FindingState, Node, RunningProgram};
 pub use object::object;
 pub use org::{MadeOrg, NewOrg, NewOwner, Org, OrgChange, OrgSettings};
 pub use outbox::{OutboxQuery, Outgoing, OutgoingState};

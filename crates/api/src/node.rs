@@ -1,4 +1,4 @@
-//! Running copies of Homing, and the program that answers.
+//! Running copies of Homing, the program that answers, and how its machine is.
 
 use crate::At;
 use serde::{Deserialize, Serialize};
@@ -37,4 +37,39 @@ pub struct RunningProgram {
     pub pid: u32,
     /// The `PATH` by which it looks for agents, unless an agent's table has another.
     pub path: String,
+}
+
+/// The findings about the machine, as `homing doctor` makes them where the server runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DoctorFindings {
+    /// The worst of them.
+    pub state: FindingState,
+    /// All of them, in the order in which they were made.
+    pub checks: Vec<DoctorFinding>,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DoctorFinding {
+    /// The part of the machine that was looked at, or an agent's name. Several findings may be about one.
+    pub check: String,
+    /// How it is.
+    pub state: FindingState,
+    /// The same in words.
+    pub detail: String,
+    /// The thing to do about it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// How a part of the machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingState {
+    /// As it should be.
+    Ok,
+    /// Somebody should look at it.
+    Warn,
+    /// Something does not work.
+    Fail,
 }

@@ -5,7 +5,7 @@
 //! `people_lookup` (which person or group), `follow` and `tool_calls` (watching a turn), `progress_line` (watching work that takes long), `terminal_prompt`, `keyboard`
 //! and `line_editor` (what is typed), `describe` (facts for people), `transcript` (conversations for people), `screen`, `pager`, `prompt_area` and `markdown` (what
 //! is shown), `notify` and `exit`. `completion` is what a shell is told when somebody presses TAB. `background` (with `log_file`) starts and stops a server that has no terminal. The server's side is `wiring`, with `config`, `roster` (the agents),
-//! `wall` (what they must not see), `call_back`, `seal` and `system` (clock, ids, and who we are).
+//! `wall` (what they must not see), `call_back`, `seal`, `own_doctor` and `system` (clock, ids, and who we are).
 
 mod answering;
 mod attached;
@@ -28,6 +28,7 @@ mod markdown;
 mod names;
 mod near_commands;
 mod notify;
+mod own_doctor;
 mod pager;
 mod people_lookup;
 mod progress_line;

@@ -27,6 +27,7 @@ use crate::call_back::TurnFiles;
 use crate::config::{Config, TlsTable};
 use crate::data_dir::DataDir;
 use crate::exit::{CliError, Exit};
+use crate::own_doctor::OwnDoctor;
 use crate::roster::Roster;
 use crate::screen::Screen;
 use crate::seal::FileSeal;
@@ -389,6 +390,8 @@ async fn open_door(
     }
     let mut door = config.door(owner);
     door.program = system::own_program();
+    let doctor = OwnDoctor::new(data_dir.path.clone(), config.file.clone(), config.listen.clone());
+    door.doctor = Some(Arc::new(doctor));
     if let Some(tls) = &tls {
         data_dir.announce_certificates(&[tls.now().fingerprint()])?;
     }

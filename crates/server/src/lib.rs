@@ -14,6 +14,7 @@ mod browser_app;
 mod browser_stream;
 mod connections;
 mod cursor;
+mod doctor;
 mod door;
 mod export_import;
 mod extract;
@@ -59,6 +60,7 @@ mod wall;
 mod wire;
 mod worktrees;
 
+pub use doctor::Doctor;
 pub use listen::{BoundServer, url_of};
 pub use nodes::OwnProgram;
 pub use oidc::{CreateAs, OidcConfig};
@@ -69,6 +71,7 @@ pub use tls::{Certificate, Tls, TlsError, TlsFiles};
 
 use engine::Engine;
 use kernel::Principal;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -94,6 +97,8 @@ pub struct ServerConfig {
     pub owner: Principal,
     /// The program that we are.
     pub program: OwnProgram,
+    /// Whoever looks the machine over when its person asks; without one nothing is found.
+    pub doctor: Option<Arc<dyn Doctor>>,
     /// An identity provider at which people may sign in, too.
     pub oidc: Option<OidcConfig>,
     /// Proxies whose word on where a request comes from is taken.
@@ -150,6 +155,7 @@ impl ServerConfig {
             allowed_hosts: Vec::new(),
             owner,
             program: OwnProgram::unknown(),
+            doctor: None,
             oidc: None,
             trusted_proxies: Vec::new(),
             requests_per_second: 1_000,

@@ -4,9 +4,9 @@ use crate::door::SharedDoor;
 use crate::extract::json_bytes;
 use crate::problem::ApiError;
 use crate::{
-    agents, approvals, attachments, audit, bindings, browser_app, browser_stream, export_import, facts,
-    grants, groups, heads, health, link_page, lookups, marks, me, messages, middleware, nodes, orgs, outbox,
-    queue, roots, route, scope, search, sessions, sign_in, tokens, turns, users, wall, worktrees,
+    agents, approvals, attachments, audit, bindings, browser_app, browser_stream, doctor, export_import,
+    facts, grants, groups, heads, health, link_page, lookups, marks, me, messages, middleware, nodes, orgs,
+    outbox, queue, roots, route, scope, search, sessions, sign_in, tokens, turns, users, wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -225,6 +225,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(agents::account, agents::set_account, agents::remove_account),
     || routes!(nodes::list),
     || routes!(nodes::program),
+    || routes!(doctor::doctor),
     || routes!(approvals::list),
     || routes!(approvals::read, approvals::answer),
     || routes!(approvals::rules, approvals::add_rule),

@@ -395,6 +395,11 @@ impl Client {
     }
 
     /// The program that answers, and what it sees. For the person whose machine it is.
+    pub async fn doctor(&self) -> Result<DoctorFindings, ClientError> {
+        self.get("/api/v1/doctor", &()).await
+    }
+
+    /// The program that answers.
     pub async fn running_program(&self) -> Result<RunningProgram, ClientError> {
         self.get("/api/v1/program", &NoQuery {}).await
     }

@@ -39,6 +39,9 @@ pub(crate) const AUTO: &str = "auto";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
+    /// The file that this was read from, if there is one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
     /// Where the server listens.
     pub(crate) listen: String,
     /// Names by which requests may call this server, besides the address it listens on.
@@ -273,6 +276,7 @@ impl Config {
             let named = roots.split(':').filter(|root| !root.is_empty()).map(str::to_owned);
             config.roots.extend(named);
         }
+        config.file = file.clone();
         Ok((config, file))
     }
 

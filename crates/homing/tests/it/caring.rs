@@ -40,6 +40,14 @@ fn doctor_finds_nothing_wrong_and_leaves_nothing_behind() {
         found["checks"].as_array().unwrap().iter().filter(|check| check["state"] == "fail").collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(homing.run(&["doctor"]).expect(0).contains("one scripted turn was run"));
+    // The server tells the machine's person the same, by what it sees itself.
+    let theirs = homing.http().get("/api/v1/doctor").expect(200);
+    let checks = |of: &Value| {
+        let all = of["checks"].as_array().unwrap().iter();
+        all.map(|check| check["check"].as_str().unwrap().to_owned())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!((checks(&theirs), &theirs["state"]), (checks(&found), &found["state"]), "{theirs:#}");
     homing.terminate();
     homing.run(&["doctor"]).expect(0);
 }

@@ -79,6 +79,7 @@ fn every_path_is_there() {
         "get /api/v1/audit/verify",
         "get /api/v1/bindings",
         "get /api/v1/directories",
+        "get /api/v1/doctor",
         "get /api/v1/facts",
         "get /api/v1/groups",
         "get /api/v1/me",

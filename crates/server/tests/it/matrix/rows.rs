@@ -142,6 +142,7 @@ fn open_and_lists() -> Vec<Row> {
         row("readyz", Takes::Credential, vec![Target::Nothing]),
         row("metrics", Takes::Figures, vec![Target::Nothing]),
         row("program", Takes::Figures, vec![Target::Nothing]),
+        row("doctor", Takes::Figures, vec![Target::Nothing]),
         reads("me"),
         reads("sessions"),
         reads("sessions").way("ended").query(|_| "which=ended".into()),

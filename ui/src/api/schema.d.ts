@@ -252,6 +252,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/directories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See which directories there are to choose from
+         * @description The directories in one that you may choose for a session, as your sessions would see them; without one, those that you may choose with
+         *     everything under them. Links, and names that begin with a dot, are left out.
+         */
+        get: operations["directories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look for what is wrong on the machine
+         * @description What `homing doctor` would say where the server runs, with what the server sees: its data directory, disk and clock, the
+         *     configuration, the wall, and the agents, of which no turn is run. It takes some seconds. It tells of the machine, so it is for the person whose machine it is.
+         */
+        get: operations["doctor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/facts": {
         parameters: {
             query?: never;
@@ -423,7 +465,8 @@ export interface paths {
          * Change a message that has not been started
          * @description Other words (by its sender, naming the revision they saw), or hold and release. With `text` its images and files stay; `parts` replace
          *     everything. Released `there`, it stays held if there
-         *     is nothing to go back to any more: a 409 `worktree_trouble` or `bad_directory`.
+         *     is nothing to go back to any more: a 409 `worktree_trouble` or `bad_directory`. With `delivery` it is heard at once: said into the turn
+         *     under way, or in a turn that stops that one and comes before all others.
          */
         patch: operations["change_message"];
         trace?: never;
@@ -802,6 +845,27 @@ export interface paths {
          *     session acts now.
          */
         get: operations["changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/changes/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See what a turn changed in one file, whole
+         * @description The patch of that file alone, in pieces of at most 256 KiB that end with a line where they can. It is looked at in the snapshots, so
+         *     that the turn, or both of several, have to have run in the repository in which the session acts now.
+         */
+        get: operations["file_changes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1266,6 +1330,47 @@ export interface paths {
          *     everything there.
          */
         post: operations["apply_worktree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/worktrees/{name}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See everything that was done in a worktree
+         * @description Since it was made, committed or not: the files, and the beginning of the patch. It is looked at now, whether its session is in it or
+         *     not.
+         */
+        get: operations["worktree_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{id}/worktrees/{name}/changes/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See what was done in one file of a worktree, whole
+         * @description The patch of that file alone, in pieces of at most 256 KiB that end with a line where they can. Each piece is looked at now.
+         */
+        get: operations["worktree_file_changes"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2085,7 +2190,7 @@ export interface components {
          * @description A stable word for a kind of problem. Words are only ever added.
          * @enum {string}
          */
-        Code: "bad_json" | "token_in_query" | "needs_tls" | "unauthenticated" | "wrong_sign_in" | "bad_origin" | "not_allowed" | "right_missing" | "needs_sign_in" | "role_too_low" | "agent_not_yours" | "directory_not_yours" | "bound_elsewhere" | "not_yours_to_answer" | "not_your_words" | "address_not_yours" | "not_found" | "no_such_path" | "method_not_allowed" | "too_slow" | "session_ended" | "idempotency_conflict" | "too_late" | "lapsed" | "changed" | "busy" | "scope_changing" | "in_worktree" | "not_in_worktree" | "other_scope" | "other_agent" | "touched_since" | "unsure_changes" | "merge_conflicts" | "target_changed" | "uncommitted" | "stale" | "worktree_trouble" | "already_imported" | "taken" | "last_owner" | "cannot_own" | "owns_already" | "offered_already" | "wall_not_proved" | "too_large" | "unsupported_media_type" | "bad_host" | "invalid" | "bad_export" | "unknown_version" | "unfit_answer" | "bad_address" | "bad_cursor" | "unknown_agent" | "unknown_model" | "bad_directory" | "attachment_not_taken" | "queue_full" | "too_many_open_sessions" | "too_many_org_sessions" | "too_much_on_disk" | "tree_forgotten" | "too_many_rules" | "too_many_requests" | "internal" | "disk_full" | "unavailable" | "unclear" | "too_many_streams";
+        Code: "bad_json" | "token_in_query" | "needs_tls" | "unauthenticated" | "wrong_sign_in" | "bad_origin" | "not_allowed" | "right_missing" | "needs_sign_in" | "role_too_low" | "agent_not_yours" | "directory_not_yours" | "bound_elsewhere" | "not_yours_to_answer" | "not_your_words" | "address_not_yours" | "not_found" | "no_such_path" | "method_not_allowed" | "too_slow" | "session_ended" | "idempotency_conflict" | "too_late" | "lapsed" | "changed" | "not_listening" | "busy" | "scope_changing" | "in_worktree" | "not_in_worktree" | "other_scope" | "other_agent" | "touched_since" | "unsure_changes" | "merge_conflicts" | "target_changed" | "uncommitted" | "stale" | "worktree_trouble" | "already_imported" | "taken" | "last_owner" | "cannot_own" | "owns_already" | "offered_already" | "wall_not_proved" | "too_large" | "unsupported_media_type" | "bad_host" | "invalid" | "bad_export" | "unknown_version" | "unfit_answer" | "bad_address" | "bad_cursor" | "unknown_agent" | "unknown_model" | "bad_directory" | "attachment_not_taken" | "queue_full" | "too_many_open_sessions" | "too_many_org_sessions" | "too_much_on_disk" | "tree_forgotten" | "too_many_rules" | "too_many_requests" | "internal" | "disk_full" | "unavailable" | "unclear" | "too_many_streams";
         /** @description Removes worktrees that nobody has used for long, or that take too much room together. */
         CollectWorktrees: {
             /** @description Only say which. */
@@ -2118,10 +2223,30 @@ export interface components {
             items: components["schemas"]["CollectedWorktree"][];
         };
         /**
+         * @description Lets a waiting message be heard at once. If it is held it is released, in the scope of now; one that was written for another scope has to be
+         *     released first.
+         */
+        DeliverNow: {
+            /** @description The way it is to be heard. */
+            delivery: components["schemas"]["DeliveryNow"];
+        };
+        /**
          * @description The way a message is to reach a session whose turn is under way.
          * @enum {string}
          */
         Delivery: "queue" | "interrupt" | "steer";
+        /**
+         * @description The way a waiting message is to be heard at once.
+         * @enum {string}
+         */
+        DeliveryNow: "steer" | "interrupt";
+        /** @description Directories that one may choose for a session. */
+        Directories: {
+            /** @description Their paths, in order. */
+            items: string[];
+            /** @description True if there are more. */
+            more: boolean;
+        };
         /** @description The room that somebody's sessions take, and the bounds on it. */
         DiskUse: {
             /**
@@ -2154,6 +2279,24 @@ export interface components {
              * @description With so many there are no more: `limits.worktree_bytes_per_person_max`.
              */
             worktree_bytes_max: number;
+        };
+        /** @description One finding. */
+        DoctorFinding: {
+            /** @description The part of the machine that was looked at, or an agent's name. Several findings may be about one. */
+            check: string;
+            /** @description The same in words. */
+            detail: string;
+            /** @description The thing to do about it, if there is one. */
+            remedy?: string | null;
+            /** @description How it is. */
+            state: components["schemas"]["FindingState"];
+        };
+        /** @description The findings about the machine, as `homing doctor` makes them where the server runs. */
+        DoctorFindings: {
+            /** @description All of them, in the order in which they were made. */
+            checks: components["schemas"]["DoctorFinding"][];
+            /** @description The worst of them. */
+            state: components["schemas"]["FindingState"];
         };
         /** @description It is so. */
         Done: {
@@ -2421,6 +2564,20 @@ export interface components {
              */
             plus?: number | null;
         };
+        /** @description A piece of the patch of one file. All pieces together have nothing cut off. */
+        FilePatch: {
+            /** @description The file; not there if it has not changed. */
+            file?: components["schemas"]["FileChange"];
+            /** @description True if it was looked for: outside of version control, and of what is not remembered, nobody can tell. */
+            known: boolean;
+            /**
+             * Format: int64
+             * @description Where the next piece begins (`from`), if there is one.
+             */
+            next?: number;
+            /** @description The piece. */
+            patch: string;
+        };
         /** @description The path of a file from the top of the tree. */
         FilePath: string;
         /** @description Files of a session's directory. */
@@ -2445,6 +2602,11 @@ export interface components {
          * @enum {string}
          */
         FilesTaken: "text" | "pdf" | "any";
+        /**
+         * @description How a part of the machine is.
+         * @enum {string}
+         */
+        FindingState: "ok" | "warn" | "fail";
         /**
          * @description The things a person may do with a session or an agent. Each includes the ones before it.
          * @enum {string}
@@ -2808,7 +2970,7 @@ export interface components {
             take_back?: string | null;
         };
         /** @description A change of a message that has not been started. */
-        MessageChange: components["schemas"]["EditText"] | components["schemas"]["EditParts"] | components["schemas"]["Hold"];
+        MessageChange: components["schemas"]["EditText"] | components["schemas"]["EditParts"] | components["schemas"]["Hold"] | components["schemas"]["DeliverNow"];
         /** @description The id of a message. */
         MessageName: string;
         /** @description Lets a conversation belong to another open session. */
@@ -4998,6 +5160,19 @@ export interface components {
             /** @description When something was last done in it, as far as that can be seen. */
             used_at: components["schemas"]["At"];
         };
+        /** @description Everything that was done in a worktree since it was made, committed or not. */
+        WorktreeChanges: {
+            /** @description The commit that it was made from. */
+            base: string;
+            /** @description True if some of the patch is missing, because it was long. That of one file is told whole (`…/changes/file`). */
+            cut: boolean;
+            /** @description The files. */
+            files: components["schemas"]["FileChange"][];
+            /** @description The same, as a patch. */
+            patch: string;
+            /** @description Sentences about what was not looked at: large files that git does not track, repositories within, submodules. */
+            unseen?: string[];
+        };
         /** @description Somebody's worktrees. */
         Worktrees: {
             /** @description Those that are there. */
@@ -6794,6 +6969,175 @@ export interface operations {
             };
         };
     };
+    directories: {
+        parameters: {
+            query?: {
+                /** @description A directory that you may choose; left out, those that you may choose with everything under them. */
+                directory?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The first thousand of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Directories"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this; `role_too_low`: your role does not allow this; `bound_elsewhere`: this token is for one turn only; `directory_not_yours`: you may not choose this directory */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_directory`: this directory cannot be used; `worktree_trouble`: something is in the way of the worktree */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    doctor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoctorFindings"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this; `role_too_low`: your role does not allow this; `bound_elsewhere`: this token is for one turn only */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     heads: {
         parameters: {
             query?: {
@@ -8196,7 +8540,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `scope_changing`: another change of scope waits; `bad_directory`: this directory cannot be used; `worktree_trouble`: something is in the way of the worktree; `attachment_not_taken`: the agent does not take this */
+            /** @description `session_ended`: the session has ended; `idempotency_conflict`: this Idempotency-Key was used for another request; `too_late`: too late: it has gone on; `changed`: somebody changed it in the meantime; `not_listening`: nobody listens just now; `other_scope`: the session works somewhere else now; `scope_changing`: another change of scope waits; `bad_directory`: this directory cannot be used; `worktree_trouble`: something is in the way of the worktree; `attachment_not_taken`: the agent does not take this */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10657,6 +11001,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Changes"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_directory`: this directory cannot be used; `stale`: the scope has changed meanwhile; `worktree_trouble`: something is in the way of the worktree */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    file_changes: {
+        parameters: {
+            query: {
+                /** @description The turn. It has to have run in the repository in which the session acts now. */
+                turn: number;
+                /** @description The first of several turns. */
+                since?: number;
+                /** @description The file, as it is named among changes. */
+                path: string;
+                /** @description The byte of its patch at which to begin: 0, or what `next` says. */
+                from?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The session. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A piece of it, if anybody can tell. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilePatch"];
                 };
             };
             /** @description `token_in_query`: the token stands in the address */
@@ -13932,6 +14389,223 @@ export interface operations {
                 };
             };
             /** @description `unavailable`: not available just now; `disk_full`: the disk is full; `unclear`: not known whether it was accepted */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    worktree_changes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session that it was made for. */
+                id: string;
+                /** @description Its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was done in it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorktreeChanges"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `worktree_trouble`: something is in the way of the worktree */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    worktree_file_changes: {
+        parameters: {
+            query: {
+                /** @description The file, as it is named among changes. */
+                path: string;
+                /** @description The byte of its patch at which to begin: 0, or what `next` says. */
+                from?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The session that it was made for. */
+                id: string;
+                /** @description Its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A piece of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilePatch"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `worktree_trouble`: something is in the way of the worktree */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
             503: {
                 headers: {
                     [name: string]: unknown;

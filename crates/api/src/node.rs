@@ -53,7 +53,7 @@ pub struct DoctorFindings {
 pub struct DoctorFinding {
     /// The part of the machine that was looked at, or an agent's name. Several findings may be about one.
     pub check: String,
-    /// How it is.
+    /// The state it is in.
     pub state: FindingState,
     /// The same in words.
     pub detail: String,
@@ -62,7 +62,7 @@ pub struct DoctorFinding {
     pub remedy: Option<String>,
 }
 
-/// How a part of the machine is.
+/// The state of a part of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingState {

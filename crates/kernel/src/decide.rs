@@ -155,7 +155,8 @@ impl Session {
         }
     }
 
-    /// What has missed this turn once is not said into it again: whoever runs the turn knows it as said.
+    /// Says a waiting message into the turn under way. One that has missed this turn once is not said into it again: whoever runs the turn
+    /// knows it as said.
     fn say_waiting_into_turn(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {
         let mut facts = self.let_go_here(message)?;
         let said = self.say_into_turn(message, given);
@@ -178,8 +179,8 @@ impl Session {
         Ok(facts)
     }
 
-    /// Who wants a waiting message to be heard at once does not want it held; but where it belongs has to be said first, if it
-    /// was written for another scope.
+    /// Lets go of a waiting message that is to be heard at once; but where it belongs has to be said first, if it was written for
+    /// another scope.
     fn let_go_here(&self, message: MessageId) -> Result<Facts, Refusal> {
         self.takes_changes()?;
         match self.waiting(message)?.epoch == self.epoch {

@@ -2288,7 +2288,7 @@ export interface components {
             detail: string;
             /** @description The thing to do about it, if there is one. */
             remedy?: string | null;
-            /** @description How it is. */
+            /** @description The state it is in. */
             state: components["schemas"]["FindingState"];
         };
         /** @description The findings about the machine, as `homing doctor` makes them where the server runs. */
@@ -2603,7 +2603,7 @@ export interface components {
          */
         FilesTaken: "text" | "pdf" | "any";
         /**
-         * @description How a part of the machine is.
+         * @description The state of a part of the machine.
          * @enum {string}
          */
         FindingState: "ok" | "warn" | "fail";

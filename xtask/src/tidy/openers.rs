@@ -48,6 +48,7 @@ const OPENERS: &[(&str, &str)] = &[
     ("crates/homing/src/credentials.rs", "the client's own credentials"),
     ("crates/homing/src/data_dir.rs", "the data directory"),
     ("crates/homing/src/here.rs", "looks for the repository around the person at the terminal"),
+    ("crates/homing/src/own_doctor.rs", "our own program, which is the doctor"),
     ("crates/homing/src/line_editor/history.rs", "what the person at the terminal has typed"),
     ("crates/homing/src/log_file.rs", "the log in the data directory"),
     ("crates/homing/src/notify.rs", "the desktop of the person at the terminal"),

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use api::client::{ChangeOutcome, ClientError};
 use api::{
-    Code, DeliverNow, DeliveryNow, EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt,
-    ReceiptState,
+    Code, DeliverNow, DeliveryNow, EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued,
+    Receipt, ReceiptState,
 };
 
 use crate::completion::Completes;

@@ -283,7 +283,7 @@ async fn a_failed_receipt_says_how_to_go_on() {
     };
     let refused = say("!refuse").await;
     assert_eq!((refused.state, refused.why.as_deref()), (ReceiptState::Failed, Some("refused")));
-    assert!(refused.hint.unwrap().contains("mend it"));
+    assert!(refused.hint.unwrap().contains("mend that"));
     let failed = say("!fail after").await;
     assert_eq!((failed.state, failed.why.as_deref()), (ReceiptState::Failed, Some("transient")));
     assert!(failed.hint.is_some());

@@ -96,7 +96,7 @@ async function begin(homing: Homing, context: BrowserContext, pick: Scene['pick'
   return { homing, context, pages, tabs, session, said: [], pick }
 }
 
-test('cut off at random moments, nothing is lost, doubled or sent twice', async ({ homing, people }) => {
+test('cut off at random moments, nothing is lost, doubled or sent twice', { tag: '@nightly' }, async ({ homing, people }) => {
   test.setTimeout(60_000 + CUTS * 20_000)
   people.allowed = [/^50\d of /]
   test.info().annotations.push({ type: 'HOMING_BROWSER_SEED', description: String(SEED) })

@@ -17,7 +17,7 @@ async function endSignIns(homing: Homing): Promise<void> {
   for (const token of tokens.items.filter((one) => JSON.stringify(one).includes('"browser"'))) await homing.ask('DELETE', `/tokens/${token.id}`)
 }
 
-test('when a sign-in is over, the draft and the place stay, and one goes on', async ({ homing, page }) => {
+test('when a sign-in is over, the draft and the place stay, and one goes on', { tag: '@nightly' }, async ({ homing, page }) => {
   const id = await atWork(homing, page)
   await endSignIns(homing)
   const dialog = page.getByRole('dialog', { name: 'Sign in again' })

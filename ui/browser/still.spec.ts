@@ -69,7 +69,7 @@ async function readBackTo(page: Page, fact: number): Promise<void> {
   await settle(page)
 }
 
-test('enter a worktree, leave it, go on: nothing is mounted again, and nothing that is read moves', async ({ homing, page }) => {
+test('enter a worktree, leave it, go on: nothing is mounted again, and nothing that is read moves', { tag: '@nightly' }, async ({ homing, page }) => {
   homing.repository()
   const id = await imported(homing, longPast(FACTS), { directory: homing.place })
   await page.goto(`/s/${id}`)
@@ -105,7 +105,7 @@ async function messageOf(homing: Homing, id: string, after: number): Promise<str
   return (started as { message: string }).message
 }
 
-test('older pages arrive, words stream and the window changes its size: nothing that is read moves', async ({ homing, page }) => {
+test('older pages arrive, words stream and the window changes its size: nothing that is read moves', { tag: '@nightly' }, async ({ homing, page }) => {
   const id = await imported(homing, longPast(FACTS))
   // Older pages take their time, so that one arrives while everything else goes on.
   const late: (() => void)[] = []

@@ -17,7 +17,24 @@ async function endSignIns(homing: Homing): Promise<void> {
   for (const token of tokens.items.filter((one) => JSON.stringify(one).includes('"browser"'))) await homing.ask('DELETE', `/tokens/${token.id}`)
 }
 
-test('when a sign-in is over, the draft and the place stay, and one goes on', { tag: '@nightly' }, async ({ homing, page }) => {
+test('when a sign-in is over, the draft and the place stay', async ({ homing, page }) => {
+  const id = await atWork(homing, page)
+  await endSignIns(homing)
+  const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+  // The stream hears of it.
+  await expect(dialog).toBeVisible()
+  await expect(rows(page, 'words').last()).toContainText('#1 before')
+  await dialog.getByRole('button', { name: 'With a link' }).click()
+  await dialog.getByLabel('Link').fill(`${homing.url}${await homing.newLink()}`)
+  await dialog.getByLabel('Link').press('Enter')
+  await expect(dialog).toBeHidden()
+  await expect(field(page)).toHaveValue('half a thought')
+  await field(page).press('Enter')
+  await expect(rows(page, 'words').last()).toContainText('#2 half a thought', { timeout: 20_000 })
+  expect(await page.evaluate(() => window.noted)).toMatchObject({ mounts: [id], unmounts: [] })
+})
+
+test('what is said as the first thing after a sign-in is over goes when it is back', { tag: '@nightly' }, async ({ homing, page }) => {
   const id = await atWork(homing, page)
   await endSignIns(homing)
   const dialog = page.getByRole('dialog', { name: 'Sign in again' })

@@ -51,13 +51,14 @@ pub(crate) fn build(root: &Path) -> Result<Tally> {
     Ok(Tally::default())
 }
 
-/// Every test but those of real agents.
-pub(crate) fn tests(root: &Path, scale: Scale) -> Result<Tally> {
+/// Every test but those of real agents, or those of them that the test runner is told besides.
+pub(crate) fn tests(root: &Path, scale: Scale, which: &[&str]) -> Result<Tally> {
     let provider = tools::provider()?;
     tools::shells()?;
     tools::sandbox()?;
     let mut nextest = nextest(root, "all")?;
-    nextest.arg("--workspace").env(tools::PROVIDER_VARIABLE, &provider).envs(counts::variables(scale));
+    nextest.arg("--workspace").args(which).env(tools::PROVIDER_VARIABLE, &provider);
+    nextest.envs(counts::variables(scale));
     counted(root, "all", nextest)
 }
 

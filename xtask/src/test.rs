@@ -32,7 +32,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "deny", run: checks::deny },
     CheckStep { name: "ui", run: ui::check },
     CheckStep { name: "build", run: checks::build },
-    CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Test) },
+    CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Test, &[]) },
     CheckStep { name: "doc tests", run: checks::doc_tests },
     CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &TEST_REQUESTS) },
     CheckStep { name: "browser", run: |root| checks::browser(root, Scale::Test) },

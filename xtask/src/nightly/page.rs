@@ -1,4 +1,5 @@
-//! docs/nightly.md: a line for each part, with the time and the commit of its last run.
+//! docs/nightly.md: a line for each part, with the time and the commit of its last run, and below the table a list for each that has
+//! more to say than a line holds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,10 +63,15 @@ fn print(run: &Run, report: &Report, before: &str) -> String {
         None => kept(part.name, before),
     });
     let table: String = lines.collect();
+    let lists = PARTS.iter().map(|part| match report.rows.iter().find(|row| row.name == part.name) {
+        Some(row) => list(row),
+        None => kept_list(part.name, before),
+    });
+    let lists: String = lists.collect();
     format!(
         "# Nightly\n\nWritten by `cargo xtask nightly`: every count in full, each part with its last run. Which check is where, and \
          what it costs:\n[decision 0017](decisions/0017-three-test-commands.md).\n\nThe last run began on {} (UTC), with commit \
-         {}, on {}: {}.\n\n{HEAD}{table}",
+         {}, on {}: {}.\n\n{HEAD}{table}{lists}",
         run.date,
         run.commit,
         machine(),
@@ -80,7 +86,7 @@ fn line(run: &Run, row: &Row) -> String {
         how_much(row.name),
         took(row.took),
         verdict.into(),
-        said(row),
+        in_short(row),
         run.date.clone(),
         run.commit.clone(),
     ];
@@ -95,13 +101,19 @@ fn kept(part: &str, before: &str) -> String {
     }
 }
 
-fn said(row: &Row) -> String {
+/// Longer than this nobody reads in a table.
+const CELL_MAX: usize = 240;
+/// The most that one line of a list has, and a list has lines. Everything was printed.
+const LINE_MAX: usize = 2_000;
+const LINES_MAX: usize = 100;
+
+/// All that a part said, one after another.
+fn said(row: &Row) -> Vec<String> {
     let tally = &row.tally;
     let mut said = Vec::new();
     if tally.passed + tally.failed > 0 {
         said.push(format!("{} passed, {} failed", tally.passed, tally.failed));
     }
-    said.extend((!tally.said.is_empty()).then(|| tally.said.clone()));
     match (&row.failure, tally.broken.is_empty()) {
         (Some(_), false) => said.push(format!("failed: {}", tally.broken.join(", "))),
         (Some(failure), true) => said.push(failure.clone()),
@@ -110,18 +122,57 @@ fn said(row: &Row) -> String {
     if !tally.tried_again.is_empty() {
         said.push(format!("passed only when tried again: {}", tally.tried_again.join(", ")));
     }
-    said.join("; ")
+    said.extend(tally.said.split("; ").filter(|words| !words.is_empty()).map(str::to_owned));
+    said
 }
 
-/// Longer than this nobody reads in a table, and everything was printed.
-const CELL_MAX: usize = 600;
+/// All of it, or what came of the tests, and where the rest is.
+fn in_short(row: &Row) -> String {
+    let said = said(row);
+    let whole = said.join("; ");
+    if whole.chars().count() <= CELL_MAX {
+        return whole;
+    }
+    let first = said.first().filter(|first| first.chars().count() <= CELL_MAX);
+    let below = format!("[below](#{})", row.name.replace(' ', "-"));
+    first.into_iter().cloned().chain([below]).collect::<Vec<_>>().join("; ")
+}
 
-fn in_a_cell(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "/");
-    match one_line.chars().count() > CELL_MAX {
-        true => one_line.chars().take(CELL_MAX).chain(['…']).collect(),
+fn title(part: &str) -> String {
+    format!("\n## {part}\n\n")
+}
+
+/// What a part said that is too much for its line in the table.
+fn list(row: &Row) -> String {
+    let said = said(row);
+    if said.join("; ").chars().count() <= CELL_MAX {
+        return String::new();
+    }
+    let more = said.len().saturating_sub(LINES_MAX);
+    let lines = said.iter().take(LINES_MAX).map(|words| format!("- {}\n", in_a_line(words)));
+    let lines: String = lines.collect();
+    let more = if more > 0 { format!("- and {more} more\n") } else { String::new() };
+    format!("{}{lines}{more}", title(row.name))
+}
+
+/// The list of a part that did not run this time.
+fn kept_list(part: &str, before: &str) -> String {
+    let title = title(part);
+    let Some((_, list)) = before.split_once(&title) else { return String::new() };
+    let list = list.split_once("\n## ").map_or(list, |(list, _)| list);
+    format!("{title}{}\n", list.trim_end())
+}
+
+fn in_a_line(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match one_line.chars().count() > LINE_MAX {
+        true => one_line.chars().take(LINE_MAX).chain(['…']).collect(),
         false => one_line,
     }
+}
+
+fn in_a_cell(text: &str) -> String {
+    in_a_line(text).replace('|', "/")
 }
 
 fn took(time: Duration) -> String {
@@ -167,11 +218,45 @@ mod tests {
     }
 
     #[test]
-    fn a_long_failure_stays_one_cell() {
+    fn a_long_failure_stays_one_cell_and_is_told_below() {
         let failed = row("bench", Tally::default(), Some(&format!("a\n| b {}", "c".repeat(1_000))));
         let line = line(&run(), &failed);
         assert_eq!(line.matches('|').count(), 8, "{line}");
-        assert!(line.chars().count() < 800 && line.contains("a / b ccc"), "{line}");
+        assert!(line.chars().count() < 400 && line.contains("| [below](#bench) |"), "{line}");
+        let page = print(&run(), &Report { rows: vec![failed] }, "");
+        assert!(page.ends_with(&format!("\n\n## bench\n\n- a | b {}\n", "c".repeat(1_000))), "{page}");
+    }
+
+    #[test]
+    fn no_figure_is_lost_and_a_list_is_kept_until_its_part_runs_again() {
+        let figures: Vec<String> = (0..60).map(|number| format!("figure {number} is so long")).collect();
+        let tally = Tally { passed: 3, said: figures.join("; "), ..Tally::default() };
+        let first = Report { rows: vec![row("ground", tally.clone(), None), row("tests", tally, None)] };
+        let page = print(&run(), &first, "");
+        assert!(page.contains("| ok | 3 passed, 0 failed; [below](#ground) |"), "{page}");
+        for figure in &figures {
+            assert_eq!(page.matches(&format!("- {figure}\n")).count(), 2, "{figure}: {page}");
+        }
+        let short = Tally { passed: 4, said: "one figure".into(), ..Tally::default() };
+        let second = print(&run(), &Report { rows: vec![row("tests", short, None)] }, &page);
+        assert!(
+            second.contains("4 passed, 0 failed; one figure |") && !second.contains("## tests"),
+            "{second}"
+        );
+        let list = |page: &str| page.split_once("\n## ground\n").map(|(_, list)| list.trim_end().to_owned());
+        assert_eq!(list(&second), list(&page));
+        assert!(list(&second).is_some_and(|list| list.ends_with(&figures[59])), "{second}");
+        // It does not grow with each night.
+        assert_eq!(print(&run(), &Report { rows: Vec::new() }, &second).matches("## ground").count(), 1);
+    }
+
+    #[test]
+    fn a_list_is_bounded_and_says_how_much_is_missing() {
+        let figures = (0..LINES_MAX + 7).map(|number| format!("{number} {}", "x".repeat(3 * LINE_MAX)));
+        let tally = Tally { said: figures.collect::<Vec<_>>().join("; "), ..Tally::default() };
+        let list = list(&row("ground", tally, None));
+        assert!(list.ends_with("\n- and 7 more\n"), "{list}");
+        assert!(list.chars().count() < (LINES_MAX + 3) * (LINE_MAX + 8));
     }
 
     #[test]

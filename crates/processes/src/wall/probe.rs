@@ -192,6 +192,11 @@ pub fn probe_wall() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A line with nothing in it, for whoever waits: everything was tried once more.
+fn say_alive() {
+    println!();
+}
+
 /// The outcome of one attempt: what was got, or why nothing was.
 type ProbeOutcome = Result<String, String>;
 
@@ -200,8 +205,10 @@ impl ProbeTargets {
     fn try_often(&self, tries: u32) -> Vec<ProbeResult> {
         let mut all = self.try_all();
         for _ in 1..tries {
+            say_alive();
             all = all.into_iter().zip(self.try_all()).map(|(known, found)| known.and(found)).collect();
         }
+        say_alive();
         let uncovered = self.uncover(tries).into_iter().map(|ways| shut("take the cover away", ways));
         all.extend(uncovered.reduce(ProbeResult::and));
         all
@@ -344,6 +351,7 @@ impl ProbeTargets {
             let _ = fs::write("/proc/self/gid_map", format!("0 {gid} 1"));
         }
         for ways in &mut all {
+            say_alive();
             ways.extend([look(), self.first_private()]);
             if self.has_own_root {
                 // What lies below the root, if anything does.

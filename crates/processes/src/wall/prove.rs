@@ -13,6 +13,7 @@ use std::time::Duration;
 use kernel::{GroundPath, SessionId, TreeName};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::enforce::Separation;
@@ -27,9 +28,11 @@ use crate::error::ProcessError;
 use crate::spare::SpareSupervisor;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
-/// The longest that one probe may take, and so much more for each try that it has.
-const PROBE_WAIT: Duration = Duration::from_secs(20);
-const TRY_WAIT: Duration = Duration::from_millis(100);
+/// The longest that nothing may be heard of a probe: it says when it has tried everything once more. How long a try takes depends on
+/// what else the machine does, and on the sessions beside it.
+const PROBE_SILENCE_MAX: Duration = Duration::from_secs(30);
+/// The longest that one probe may take, whatever it says.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 /// The tries of each attack. Tests have more.
 pub const PROOF_TRIES: u32 = 5;
 /// The name of the directory that is hidden from a probe that renames.
@@ -215,7 +218,7 @@ async fn one(proving: &ProofRequest, whose: &str) -> Result<FirstProbe, ProcessE
     let targets = ProbeTargets { supervisor, unlisted, has_own_root, ..stage.targets.clone() };
     order(&tree, &ProbeOrder::TryAll(Box::new(targets), proving.tries)).await?;
     let separation = tree.separation();
-    let mut tried = hear(proving, tree).await?;
+    let mut tried = hear(tree).await?;
     tried.extend((0..proving.tries).map(|_| stage.links()).reduce(ProbeResult::and));
     Ok(FirstProbe { tried, separation, listed })
 }
@@ -231,12 +234,12 @@ async fn renaming(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult
     for number in 0..proving.tries {
         stage.rename_between(number).map_err(ProcessError::failed)?;
         let tree = begin(&stage.plan(proving, whose, reads)?, &ProbeOrder::Read(stage.secrets())).await?;
-        found.extend(hear(proving, tree).await?);
+        found.extend(hear(tree).await?);
     }
     renaming.end_input().await?;
-    let mut tried = hear(proving, renaming).await?;
+    let mut tried = hear(renaming).await?;
     let after = begin(&stage.plan(proving, whose, reads)?, &ProbeOrder::Read(stage.secrets())).await?;
-    found.extend(hear(proving, after).await?);
+    found.extend(hear(after).await?);
     tried.extend(found.into_iter().reduce(ProbeResult::and));
     Ok(tried)
 }
@@ -278,7 +281,7 @@ async fn left_behind(proving: &ProofRequest, whose: &str) -> Result<ProbeResult,
         let lock = stage.open.join(format!("daemon-{number}"));
         let plan = stage.plan(proving, whose, stage.sessions[0])?;
         let tree = begin(&plan, &ProbeOrder::LeaveDaemon(lock.clone())).await?;
-        let started = hear(proving, tree).await?;
+        let started = hear(tree).await?;
         if let Some(not) = started.into_iter().find(|started| !started.held) {
             return Err(ProcessError::failed(format!("{}: {}", not.what, not.seen)));
         }
@@ -348,28 +351,36 @@ async fn order(tree: &ProcessTree, part: &ProbeOrder) -> Result<(), ProcessError
 }
 
 /// Hears a probe to its end.
-async fn hear(proving: &ProofRequest, mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
+async fn hear(mut tree: ProcessTree) -> Result<Vec<ProbeResult>, ProcessError> {
     let mut said = (Vec::new(), Vec::new());
-    let hear = async {
+    let late = |_| ProcessError::failed("the probe takes too long");
+    let exit = {
+        let mut silent_since = Instant::now();
+        let end = silent_since + PROBE_TIME_MAX;
         loop {
-            match tree.next().await {
-                TreeEvent::Output(bytes) => said.0.extend(bytes),
+            let until = end.min(silent_since + PROBE_SILENCE_MAX);
+            let heard = tokio::time::timeout_at(until, tree.next()).await;
+            match heard.map_err(late)? {
+                TreeEvent::Output(bytes) => {
+                    said.0.extend(bytes);
+                    silent_since = Instant::now();
+                }
                 TreeEvent::Errors(bytes) => said.1.extend(bytes),
+                // How many processes it has is said whether it goes on or hangs.
                 TreeEvent::Counted(_) | TreeEvent::Listed(_) => {}
-                TreeEvent::Exited(exit) => return Ok(exit),
+                TreeEvent::Exited(exit) => break exit,
                 TreeEvent::Lost => return Err(ProcessError::failed("the probe's supervisor is gone")),
             }
         }
     };
-    let late = |_| ProcessError::failed("the probe takes too long");
-    let wait_max = PROBE_WAIT + TRY_WAIT * proving.tries;
-    let exit = tokio::time::timeout(wait_max, hear).await.map_err(late)??;
     if exit.code != Some(0) {
         let why = String::from_utf8_lossy(&said.1);
         return Err(ProcessError::failed(format!("the probe failed: {} {}", exit.words(), why.trim())));
     }
     let said = String::from_utf8(said.0).map_err(ProcessError::failed)?;
-    let tried: Result<Vec<ProbeResult>, _> = said.lines().map(serde_json::from_str).collect();
+    // A line with nothing in it is a sign of life.
+    let lines = said.lines().filter(|line| !line.is_empty());
+    let tried: Result<Vec<ProbeResult>, _> = lines.map(serde_json::from_str).collect();
     match tried.map_err(ProcessError::failed)? {
         none if none.is_empty() => Err(ProcessError::failed("the probe said nothing")),
         tried => Ok(tried),
@@ -651,7 +662,7 @@ mod tests {
         for other in [link, pipe] {
             let (say, heard) = std::sync::mpsc::channel();
             std::thread::spawn(move || say.send(is_locked(&other).is_err()));
-            assert_eq!(heard.recv_timeout(PROBE_WAIT), Ok(true));
+            assert_eq!(heard.recv_timeout(PROBE_SILENCE_MAX), Ok(true));
         }
     }
 }

@@ -473,3 +473,62 @@ fn entered(answer: GroundAnswer) -> Result<EnteredTree, TreesError> {
         _ => Err(odd()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::super::WorkerSetup;
+    use super::*;
+
+    /// Workers of a program that is not there.
+    fn workers(data: &Path) -> GroundWorkers {
+        GroundWorkers::new(WorkerSetup {
+            exe: data.join("homing"),
+            data: data.to_path_buf(),
+            locks: data.join("attempts"),
+            wall: Arc::default(),
+            spare: None,
+            written_bytes_max: 1 << 20,
+            store_bytes_max: 1 << 20,
+            each_max: 1,
+        })
+    }
+
+    /// What is asked of no session runs git in repositories that agents have written, as what is asked of one.
+    #[tokio::test]
+    async fn what_is_asked_of_no_session_is_behind_the_wall_if_somebody_says_so() {
+        let data = tempfile::tempdir().unwrap();
+        let store = SnapshotStoreSeen::default;
+        for walled in [true, false] {
+            let calls: [fn(&GroundWorkers, SnapshotStoreSeen, bool) -> TreeReply<'_, ()>; 4] = [
+                |workers, _, walled| {
+                    Box::pin(async move { drop(workers.sweep(Duration::ZERO, walled).await) })
+                },
+                |workers, store, walled| {
+                    Box::pin(async move { drop(workers.snapshot_share(store, Vec::new(), walled).await) })
+                },
+                |workers, store, walled| {
+                    Box::pin(async move { drop(workers.let_snapshots_go(store, Vec::new(), walled).await) })
+                },
+                |workers, store, walled| {
+                    Box::pin(async move { drop(workers.compact_snapshots(store, walled).await) })
+                },
+            ];
+            for (number, call) in calls.iter().enumerate() {
+                let workers = workers(data.path());
+                let mut call = call(&workers, store(), walled);
+                // As far as the worker that it asks for.
+                assert!(!is_over_at_once(&mut call).await, "call {number}");
+                let asked: Vec<_> = workers.0.running().by_key.keys().map(|key| key.2).collect();
+                assert_eq!(asked, [walled], "call {number}");
+            }
+        }
+    }
+
+    /// Goes on once, and says whether that was all.
+    async fn is_over_at_once(call: &mut TreeReply<'_, ()>) -> bool {
+        std::future::poll_fn(|context| std::task::Poll::Ready(call.as_mut().poll(context).is_ready())).await
+    }
+}

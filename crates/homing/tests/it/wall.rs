@@ -469,6 +469,9 @@ fn nobody_elses_looks_are_taken_in_a_session_that_runs_as_root() {
     for (method, what, body) in [
         ("GET", "files", None),
         ("GET", "changes?turn=4&since=4", None),
+        ("GET", "changes/file?turn=4&path=more.txt", None),
+        ("GET", "worktrees/shed/changes", None),
+        ("GET", "worktrees/shed/changes/file?path=inside.txt", None),
         ("GET", "undo?turn=4", None),
         ("POST", "undo", Some(&all)),
         ("POST", "fork", Some(&nothing)),
@@ -487,6 +490,15 @@ fn nobody_elses_looks_are_taken_in_a_session_that_runs_as_root() {
         assert_eq!(answer.status, 409, "{method} {what}: {told}");
         assert!(!told.contains(CANARY), "{method} {what}: {told}");
     }
+    // Nor are directories below what he may choose, of which the list itself takes no look.
+    let place = yard.place.parent().unwrap().canonicalize().unwrap();
+    let place = place.to_str().unwrap();
+    yard.homing.run(&["roots", "add", place, "--to", "bob"]).expect(0);
+    assert_eq!(bob.get("/api/v1/directories").expect(200)["items"], json!([place]));
+    let below = format!("/api/v1/directories?directory={place}");
+    let told = bob.get(&below).expect(409).to_string();
+    assert!(told.contains("worktree_trouble") && told.contains("[wall.people]"), "{told}");
+    assert!(http.get(&below).expect(200)["items"].as_array().is_some_and(|items| !items.is_empty()));
     // Nothing of all that has come to pass, and what is in the log and in our own records is there for him.
     let facts = bob.get(&at("facts")).expect(200).to_string();
     assert!(!facts.contains("blue"), "{facts}");

@@ -5,6 +5,7 @@
 //! The test command takes some of the runs, by turns; `HOMING_CUTS` takes each in both ways. Each says at how many points it was
 //! ended; the page of the nightly run has the sum.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -238,8 +239,8 @@ fn snapshots_of_older_versions_are_in_one_place_or_in_both_from_every_run_of_git
     kill_points_of("take-over of old refs", cuts);
 }
 
-/// The ground worker below a server. Its own number is another one where it is.
-fn worker_of(server: u32) -> Option<u32> {
+/// The ground workers below a server. Their own numbers are others where they are.
+pub(crate) fn workers_of(server: u32) -> BTreeSet<u32> {
     let parent = |pid: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
@@ -254,7 +255,11 @@ fn worker_of(server: u32) -> Option<u32> {
     let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     // Below it another one is called so for a moment, which is about to be git.
     let is_first = |pid: u32| is_worker(pid) && !parent(pid).is_some_and(is_worker);
-    all.filter(|pid| is_first(*pid) && is_below(*pid)).max()
+    all.filter(|pid| is_first(*pid) && is_below(*pid)).collect()
+}
+
+fn worker_of(server: u32) -> Option<u32> {
+    workers_of(server).last().copied()
 }
 
 fn end_worker(server: u32) {

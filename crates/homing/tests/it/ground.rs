@@ -2,17 +2,21 @@
 //!
 //! Each was seen to work against a server that ran git itself.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::{eventually, leftovers};
 
+use crate::cut_points::workers_of;
 use crate::liars::{Pulse, SECRET, holds};
 use crate::yard::{Yard, git, repository};
 
@@ -63,9 +67,9 @@ fn look_at_everything(yard: &Yard) -> String {
         heard += &http.get(&at(what)).text();
     }
     heard += &http.get("/api/v1/worktrees").text();
-    heard += &http.post(&at("undo"), &serde_json::json!({ "turn": 1, "all": true })).text();
+    heard += &http.post(&at("undo"), &json!({ "turn": 1, "all": true })).text();
     yard.ask("!run echo again > again.txt");
-    heard += &http.post(&at("scope"), &serde_json::json!({ "enter": { "name": "shed" } })).text();
+    heard += &http.post(&at("scope"), &json!({ "enter": { "name": "shed" } })).text();
     heard += &eventually("it is entered, or not", || {
         let facts = yard.facts();
         let is_over = |fact: &Value| fact["type"] == "errand_failed" || fact["type"] == "scope_changed";
@@ -182,7 +186,7 @@ fn sessions_share_the_workers_of_their_person() {
         .map(|number| {
             let place = homing.root().join(format!("place{number}"));
             crate::yard::repository(&place);
-            let to = serde_json::json!({ "new": { "directory": place } });
+            let to = json!({ "new": { "directory": place } });
             crate::text(&http.send(&to, "!run echo work > work.txt"), "session")
         })
         .collect();
@@ -212,6 +216,93 @@ fn a_worker_has_processes_of_its_own_beside_the_agents() {
     });
     assert_ne!(Some(&workers), namespace(server).as_ref());
     assert_ne!(workers, PathBuf::from(agents));
+}
+
+/// Everything that a turn needs of its directory, and what is looked at after it, is one start of a worker. It rests for a while, and
+/// then the next turn needs none.
+#[test]
+fn a_turn_starts_one_worker_at_most_and_none_where_one_rests() {
+    for people in [1, 2] {
+        let homing = crate::homing();
+        if people > 1 {
+            // In a team the wall lists, and a worker is of its directory, too.
+            homing.run(&["user", "add", "bob"]).expect(0);
+        }
+        let (http, server) = (homing.http(), homing.pid());
+        let starts = Starts::below(server);
+        let place = homing.root().join("place");
+        repository(&place);
+        let to = json!({ "new": { "directory": place } });
+        let said = http.send(&to, "!run echo work > work.txt");
+        http.until_final(&crate::text(&said, "id"));
+        let session = crate::text(&said, "session");
+        for turn in 1..=4 {
+            let known = eventually("its changes are known", || {
+                let answer = http.get(&format!("/api/v1/sessions/{session}/changes?turn={turn}")).json();
+                (answer["known"] == true).then_some(answer)
+            });
+            assert_eq!(known["files"][0]["path"], "work.txt", "{known}");
+            http.get(&format!("/api/v1/sessions/{session}/files")).expect(200);
+            http.get(&format!("/api/v1/sessions/{session}/undo?turn={turn}")).expect(200);
+            let started = starts.take();
+            // Those who are slower than a worker rests have it started once more.
+            assert!(started.len() <= 1, "looks at turn {turn} of {people} people: {started:?}");
+            assert!(turn > 1 || started.len() == 1, "{people} people: nobody looked");
+            let before = workers_of(server);
+            let again = http.send(&json!({ "session": session }), &format!("!run echo {turn} > work.txt"));
+            http.until_final(&crate::text(&again, "id"));
+            let started = starts.take();
+            let is_rested = before.is_subset(&workers_of(server)) && !before.is_empty();
+            let most = usize::from(!is_rested);
+            assert!(started.len() <= most, "turn {turn} of {people} people: {started:?} beside {before:?}");
+        }
+    }
+}
+
+/// Whoever watches which workers are started below a server, as long as it is there.
+struct Starts {
+    server: u32,
+    is_over: Arc<AtomicBool>,
+    /// All that have been there, and those that came since somebody asked.
+    seen: Arc<Mutex<[BTreeSet<u32>; 2]>>,
+    watching: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Starts {
+    fn below(server: u32) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::new(Mutex::new([workers_of(server), BTreeSet::new()]));
+        let (over, noted) = (is_over.clone(), seen.clone());
+        // A worker that has done its work rests before it goes, so that none is too short to be seen.
+        let watching = std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                note(&noted, server);
+            }
+        });
+        Self { server, is_over, seen, watching: Some(watching) }
+    }
+
+    /// Those that were started since this was asked last.
+    fn take(&self) -> BTreeSet<u32> {
+        note(&self.seen, self.server);
+        std::mem::take(&mut self.seen.lock().unwrap()[1])
+    }
+}
+
+fn note(seen: &Mutex<[BTreeSet<u32>; 2]>, server: u32) {
+    let [all, new] = &mut *seen.lock().unwrap();
+    let now = workers_of(server);
+    new.extend(now.difference(all));
+    all.extend(now);
+}
+
+impl Drop for Starts {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(watching) = self.watching.take() {
+            let _ = watching.join();
+        }
+    }
 }
 
 /// Asks for the files, and goes away before there is an answer.
@@ -272,7 +363,7 @@ fn a_worker_sees_the_worktrees_of_its_session_and_no_other() {
     let yard = Yard::new();
     let (http, data) = (yard.homing.http(), yard.homing.data());
     let enter = |session: &str, name: &str| {
-        let wish = serde_json::json!({ "enter": { "name": name } });
+        let wish = json!({ "enter": { "name": name } });
         http.post(&format!("/api/v1/sessions/{session}/scope"), &wish).expect(200);
         let entered = crate::yard::until(&yard.homing, session, |now| now["epoch"] == 1);
         PathBuf::from(crate::text(&entered, "directory"))
@@ -280,7 +371,7 @@ fn a_worker_sees_the_worktrees_of_its_session_and_no_other() {
     enter(&yard.session, "blue");
     let place = yard.homing.root().join("other");
     crate::yard::repository(&place);
-    let said = http.send(&serde_json::json!({ "new": { "directory": place } }), "hello");
+    let said = http.send(&json!({ "new": { "directory": place } }), "hello");
     http.until_final(&crate::text(&said, "id"));
     let other = crate::text(&said, "session");
     let red = enter(&other, "red");
@@ -300,9 +391,9 @@ fn a_worker_sees_the_worktrees_of_its_session_and_no_other() {
     }
     // A fork is made from another session's worktree, which its worker sees for that.
     fs::write(red.join("work.txt"), "work").unwrap();
-    let said = http.send(&serde_json::json!({ "session": other }), "!run echo more >> work.txt");
+    let said = http.send(&json!({ "session": other }), "!run echo more >> work.txt");
     http.until_final(&crate::text(&said, "id"));
-    let fork = http.post(&format!("/api/v1/sessions/{other}/fork"), &serde_json::json!({})).expect(201);
+    let fork = http.post(&format!("/api/v1/sessions/{other}/fork"), &json!({})).expect(201);
     let fork = crate::text(&fork, "id");
     let forked = crate::yard::until(&yard.homing, &fork, |now| now["worktree"].is_object());
     let forked = PathBuf::from(crate::text(&forked, "directory"));
@@ -316,7 +407,7 @@ fn behind_a_wall_that_lists_a_worker_sees_the_snapshots_of_its_own_repository_al
     let (http, data) = (yard.homing.http(), yard.homing.data());
     let place = yard.homing.root().join("other");
     crate::yard::repository(&place);
-    let said = http.send(&serde_json::json!({ "new": { "directory": place } }), "!run echo new > new.txt");
+    let said = http.send(&json!({ "new": { "directory": place } }), "!run echo new > new.txt");
     http.until_final(&crate::text(&said, "id"));
     let other = crate::text(&said, "session");
     let stores = data.join("git/snapshots");

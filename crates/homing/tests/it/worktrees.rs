@@ -392,9 +392,8 @@ fn a_removal_that_takes_long_goes_on_without_requests_and_over_a_kill_and_its_ke
     assert_eq!(yard.now().get("progress"), None, "nothing goes on any more");
 }
 
-/// From git through the worker, the keeper and the cluster to whoever looks or watches.
-#[test]
-fn whoever_looks_sees_how_far_an_entering_is_while_git_writes_the_files() {
+/// A server whose git writes no tree of files until a file `open` is there, in a place that has to be kept.
+fn with_slow_git(config: &str) -> (Yard, tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let (open, slow) = (place.path().join("open"), place.path().join("git"));
     let path = std::env::var("PATH").unwrap();
@@ -405,8 +404,15 @@ fn whoever_looks_sees_how_far_an_entering_is_while_git_writes_the_files() {
     );
     fs::write(&slow, script).unwrap();
     fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
-    let setup = Setup::new(crate::EXE).variable("PATH", &format!("{}:{path}", place.path().display()));
-    let yard = Yard::of(setup);
+    let setup = Setup::new(crate::EXE).config(config);
+    let setup = setup.variable("PATH", &format!("{}:{path}", place.path().display()));
+    (Yard::of(setup), place, open)
+}
+
+/// From git through the worker, the keeper and the cluster to whoever looks or watches.
+#[test]
+fn whoever_looks_sees_how_far_an_entering_is_while_git_writes_the_files() {
+    let (yard, _place, open) = with_slow_git("");
     yard.change(&json!({"enter": {"name": "blue"}}));
     let shown = yard.until(|session| session["progress"]["phase"] == "checking_out")["progress"].clone();
     assert_eq!((&shown["verb"], &shown["subject"]), (&json!("enter"), &json!("blue")));
@@ -414,6 +420,31 @@ fn whoever_looks_sees_how_far_an_entering_is_while_git_writes_the_files() {
     yard.until(|session| session["progress"]["bytes"].as_u64() > shown["bytes"].as_u64());
     fs::write(&open, "").unwrap();
     assert_eq!(yard.until_epoch(1).get("progress"), None);
+}
+
+/// Nobody's request waits for it, and the same key is told how far it is, and its end.
+#[test]
+fn whoever_looks_sees_how_far_a_restoring_is_and_its_key_has_the_end() {
+    let (yard, _place, open) = with_slow_git("[limits]\nverdict_wait = \"200ms\"\n");
+    fs::write(&open, "").unwrap();
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let root = PathBuf::from(text(&yard.now(), "directory"));
+    fs::write(root.join("work"), "never committed").unwrap();
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    yard.homing.run(&["worktree", "rm", "blue"]).expect(0);
+    assert!(!root.exists());
+    fs::remove_file(&open).unwrap();
+    let at = format!("/api/v1/sessions/{}/worktrees/blue/restore", yard.session);
+    let restore = || yard.homing.http().must("POST", &at, &[("Idempotency-Key", "one")], Some(&json!({})));
+    let session = restore().expect(202);
+    assert_eq!(text(&session, "id"), yard.session);
+    let shown = yard.until(|session| session["progress"]["phase"] == "checking_out")["progress"].clone();
+    assert_eq!((&shown["verb"], &shown["subject"]), (&json!("restore"), &json!("blue")));
+    assert_eq!(restore().expect(202)["progress"]["verb"], "restore");
+    fs::write(&open, "").unwrap();
+    eventually("it is restored", || (restore().status == 200).then_some(()));
+    assert_eq!(fs::read_to_string(root.join("work")).unwrap(), "never committed");
+    assert_eq!(yard.now().get("progress"), None, "nothing goes on any more");
 }
 
 #[test]

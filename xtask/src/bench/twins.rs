@@ -6,7 +6,7 @@ use super::figure::{Figure, Rounds, both};
 use super::place::Bench;
 
 const PAIRS: &str = "10000";
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 32] = [
     "session",
     "facts",
     "preview_undo",
@@ -17,9 +17,17 @@ const VERBS: [&str; 23] = [
     "export",
     "worktrees",
     "changes",
+    "file_changes",
+    "worktree_changes",
+    "worktree_file_changes",
+    "approval",
     "receipt",
     "say",
     "stop",
+    "change_message",
+    "withdraw",
+    "answer",
+    "offer",
     "end",
     "accept_offer",
     "undo",
@@ -28,6 +36,7 @@ const VERBS: [&str; 23] = [
     "scope",
     "merge",
     "apply",
+    "remove",
     "restore",
     "stop_background",
 ];

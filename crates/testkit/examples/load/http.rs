@@ -112,12 +112,17 @@ pub(crate) fn get(asked: &crate::Asked, path: &str, accept: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A POST under an idempotency key. The key is the first of 32 zeros in it; `rekey` gives it another.
+/// A POST under an idempotency key.
 pub(crate) fn post(asked: &crate::Asked, path: &str, body: &serde_json::Value) -> Vec<u8> {
+    keyed(asked, "POST", path, body)
+}
+
+/// A request that changes something, under an idempotency key; `rekey` gives it another.
+pub(crate) fn keyed(asked: &crate::Asked, method: &str, path: &str, body: &serde_json::Value) -> Vec<u8> {
     let (host, token, body) = (asked.host(), asked.token(), body.to_string());
     let length = body.len();
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nIdempotency-Key: {:032}\r\nAuthorization: Bearer {token}\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nIdempotency-Key: {:032}\r\nAuthorization: Bearer {token}\r\n\
          X-Homing-Door: cli\r\nContent-Type: application/json\r\nAccept: */*\r\nContent-Length: {length}\r\n\r\n{body}",
         0
     )
@@ -130,7 +135,7 @@ pub(crate) fn post(asked: &crate::Asked, path: &str, body: &serde_json::Value) -
 pub(crate) fn rekey(request: &mut [u8], key: u128) {
     const NAME: &[u8] = b"Idempotency-Key: ";
     let at =
-        request.windows(NAME.len()).position(|bytes| bytes == NAME).expect("a POST has a key") + NAME.len();
+        request.windows(NAME.len()).position(|bytes| bytes == NAME).expect("a wish has a key") + NAME.len();
     request[at..at + 32].copy_from_slice(format!("{key:032x}").as_bytes());
 }
 

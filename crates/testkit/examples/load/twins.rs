@@ -7,24 +7,31 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{Connection, fresh_key, get, post, rekey};
+use crate::http::{Connection, fresh_key, get, keyed, post, rekey};
 use crate::team::let_in;
 use crate::{Asked, Times};
 
+/// The longest until the agent has asked.
+const QUESTION_WAIT: Duration = Duration::from_secs(30);
 /// Pairs before the first that counts.
 const WARM: usize = 50;
 
-/// The ids that are asked for: a session, and a message in it.
+/// The ids that are asked for: a session, a message in it, and a question of its agent. An offer is made to whoever asks.
 #[derive(Clone)]
 struct Target {
     session: String,
     message: String,
+    approval: String,
+    asker: String,
 }
 
 pub(crate) async fn twins(asked: &Asked) -> String {
     let pairs: usize = asked.number("pairs");
     let hidden = hidden(asked).await;
     let asked = asked.with("token", &let_in(asked, "nosy").await);
+    let me = Connection::open(asked.host()).await.ask(&read(&asked, "me")).await.json();
+    let asker = me["person"].as_str().expect("an id").to_owned();
+    let hidden = Target { asker, ..hidden };
     let [absent, other] = [1, 2].map(|salt| absent(&hidden, salt));
     let mut connection = Connection::open(asked.host()).await;
     let mut told = Vec::new();
@@ -44,7 +51,7 @@ pub(crate) async fn twins(asked: &Asked) -> String {
 type MakeRequest = fn(&Asked, &Target) -> Vec<u8>;
 
 /// Reads first; then wishes, each of which leaves its refusal in the audit.
-const VERBS: [(&str, MakeRequest); 23] = [
+const VERBS: [(&str, MakeRequest); 32] = [
     ("session", |asked, target| read(asked, &format!("sessions/{}", target.session))),
     ("facts", |asked, target| read(asked, &format!("sessions/{}/facts", target.session))),
     ("preview_undo", |asked, target| read(asked, &format!("sessions/{}/undo?turn=1", target.session))),
@@ -55,12 +62,30 @@ const VERBS: [(&str, MakeRequest); 23] = [
     ("export", |asked, target| read(asked, &format!("sessions/{}/export", target.session))),
     ("worktrees", |asked, target| read(asked, &format!("worktrees?session={}", target.session))),
     ("changes", |asked, target| read(asked, &format!("sessions/{}/changes?turn=1", target.session))),
+    ("file_changes", |asked, target| {
+        read(asked, &format!("sessions/{}/changes/file?turn=1&path=work.txt", target.session))
+    }),
+    ("worktree_changes", |asked, target| {
+        read(asked, &format!("sessions/{}/worktrees/fix/changes", target.session))
+    }),
+    ("worktree_file_changes", |asked, target| {
+        read(asked, &format!("sessions/{}/worktrees/fix/changes/file?path=work.txt", target.session))
+    }),
+    ("approval", |asked, target| read(asked, &format!("approvals/{}", target.approval))),
     ("receipt", |asked, target| read(asked, &format!("messages/{}", target.message))),
     ("say", |asked, target| {
         let body = json!({ "to": { "session": target.session }, "text": "hello" });
         post(asked, "/api/v1/messages", &body)
     }),
     ("stop", |asked, target| wish(asked, &format!("messages/{}/stop", target.message))),
+    ("change_message", |asked, target| {
+        keyed(asked, "PATCH", &format!("/api/v1/messages/{}", target.message), &json!({ "held": true }))
+    }),
+    ("withdraw", |asked, target| remove(asked, &format!("messages/{}", target.message))),
+    ("answer", |asked, target| {
+        post(asked, &format!("/api/v1/approvals/{}", target.approval), &json!({ "answer": "yes" }))
+    }),
+    ("offer", |asked, target| of_session(asked, target, "hand-over", &json!({ "to": target.asker }))),
     ("end", |asked, target| wish(asked, &format!("sessions/{}/end", target.session))),
     ("accept_offer", |asked, target| wish(asked, &format!("sessions/{}/hand-over/accept", target.session))),
     ("undo", |asked, target| of_session(asked, target, "undo", &json!({ "turn": 1 }))),
@@ -69,6 +94,7 @@ const VERBS: [(&str, MakeRequest); 23] = [
     ("scope", |asked, target| of_session(asked, target, "scope", &json!({ "exit": true }))),
     ("merge", |asked, target| wish(asked, &format!("sessions/{}/worktrees/fix/merge", target.session))),
     ("apply", |asked, target| wish(asked, &format!("sessions/{}/worktrees/fix/apply", target.session))),
+    ("remove", |asked, target| remove(asked, &format!("sessions/{}/worktrees/fix", target.session))),
     ("restore", |asked, target| wish(asked, &format!("sessions/{}/worktrees/fix/restore", target.session))),
     ("stop_background", |asked, target| wish(asked, &format!("sessions/{}/stop-background", target.session))),
 ];
@@ -79,6 +105,10 @@ fn read(asked: &Asked, path: &str) -> Vec<u8> {
 
 fn wish(asked: &Asked, path: &str) -> Vec<u8> {
     post(asked, &format!("/api/v1/{path}"), &json!({}))
+}
+
+fn remove(asked: &Asked, path: &str) -> Vec<u8> {
+    keyed(asked, "DELETE", &format!("/api/v1/{path}"), &json!({}))
 }
 
 fn of_session(asked: &Asked, target: &Target, verb: &str, body: &Value) -> Vec<u8> {
@@ -94,7 +124,7 @@ struct Asker {
 
 impl Asker {
     fn new(request: Vec<u8>) -> Self {
-        let is_wish = request.starts_with(b"POST");
+        let is_wish = !request.starts_with(b"GET ");
         Self { request, is_wish }
     }
 
@@ -131,17 +161,33 @@ async fn pairs_of(connection: &mut Connection, of: [Asker; 2], pairs: usize) -> 
     (of_first, of_second)
 }
 
-/// A session of the machine's person with a turn that was answered.
+/// A session of the machine's person with a turn that was answered, and one whose agent asks.
 async fn hidden(asked: &Asked) -> Target {
     let mut connection = Connection::open(asked.host()).await;
     let body = json!({ "to": { "new": {} }, "text": "mine" });
     let receipt = connection.ask(&post(asked, "/api/v1/messages", &body)).await.json();
     let text = |name: &str| receipt[name].as_str().expect("an id").to_owned();
-    let target = Target { session: text("session"), message: text("id") };
+    let asks = json!({ "to": { "new": {} }, "text": "!ask hammer" });
+    connection.ask(&post(asked, "/api/v1/messages", &asks)).await.json();
+    let approval = question(asked, &mut connection).await;
+    let target = Target { session: text("session"), message: text("id"), approval, asker: String::new() };
     let request = read(asked, &format!("messages/{}?wait=30", target.message));
     let state: Value = connection.ask(&request).await.json();
     assert_eq!(state["state"], "answered", "{state}");
     target
+}
+
+/// The id of the question that is open, as soon as there is one.
+async fn question(asked: &Asked, connection: &mut Connection) -> String {
+    let began = Instant::now();
+    loop {
+        let page = connection.ask(&read(asked, "approvals")).await.json();
+        if let Some(id) = page["items"][0]["id"].as_str() {
+            return id.to_owned();
+        }
+        assert!(began.elapsed() < QUESTION_WAIT, "nobody asks: {page}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Ids of the same form that were never given to anything.
@@ -151,5 +197,6 @@ fn absent(like: &Target, salt: u8) -> Target {
         let end: String = end.bytes().map(|byte| char::from(b'0' + (byte + salt) % 10)).collect();
         format!("{kept}{end}")
     };
-    Target { session: other(&like.session), message: other(&like.message) }
+    let [session, message, approval] = [&like.session, &like.message, &like.approval].map(|id| other(id));
+    Target { session, message, approval, asker: like.asker.clone() }
 }

@@ -2,8 +2,8 @@
 //!
 //! `crowd count=N`: asks as the machine's person for a list and says something, N times each, in quiet and in crowded phases by turns,
 //! the first and the last of them quiet: what grows or slows down with time is in both alike. In a crowded one a stranger holds 8,192
-//! connections, and a member 4,096 streams (of one session, and of all), 64 looks that do not end, and bodies of 128 MiB that do not
-//! either, each from an address of its own, as far as the server lets them. Prints the times of all phases of a kind together, those of
+//! connections, and a member 4,096 streams (of one session, and of all), 64 looks at four sessions that do not end, and bodies of 128 MiB
+//! that do not either, each from an address of its own, as far as the server lets them. Prints the times of all phases of a kind together, those of
 //! the quiet ones also in two halves, which says what they are worth; each kind with the share of a processor that the server and this
 //! program had meanwhile; and how much the server has let the two have. `phases=` asks for another number of crowded ones; `idle=`,
 //! `streams=`, `looks=` and `bodies=` for other numbers, to see what each of them does.
@@ -26,6 +26,9 @@ const STREAMS: usize = 4_096;
 /// The streams that the server lets one person have, unless it is told otherwise.
 const STREAMS_PER_PERSON: usize = 1_024;
 const LOOKS: usize = 64;
+/// The sessions that they are of. While the worker of one starts, sixteen calls wait for it and further ones are refused: of one session
+/// alone nobody gets as many at once as a person may have.
+const LOOKED_AT: usize = 4;
 const BODIES: usize = 128;
 const BODY_BYTES: usize = 1 << 20;
 /// The addresses on this machine that the stranger and the member come from.
@@ -45,12 +48,15 @@ pub(crate) async fn crowd(asked: &Rc<Asked>) -> String {
     let count: usize = asked.number("count");
     let mut others = Others::new(asked, count).await;
     let member = asked.with("token", &let_in(asked, "greedy").await);
-    let session = blocked_session(&member).await;
+    let mut sessions = Vec::new();
+    for _ in 0..LOOKED_AT {
+        sessions.push(blocked_session(&member).await);
+    }
     let mut halves = [Phases::default(), Phases::default()];
     let (mut crowded, mut had) = (Phases::default(), Had::default());
     for phase in 0..asked.number_or("phases", PHASES) {
         others.ask_all(asked, &mut halves[phase % 2]).await;
-        let crowd = Crowd::come(asked, &member, &session).await;
+        let crowd = Crowd::come(asked, &member, &sessions).await;
         others.ask_all(asked, &mut crowded).await;
         had = crowd.had;
         drop(crowd);
@@ -83,7 +89,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    async fn come(asked: &Asked, member: &Asked, session: &str) -> Self {
+    async fn come(asked: &Asked, member: &Asked, sessions: &[String]) -> Self {
         let mut held = Vec::new();
         for number in 0..asked.number_or("idle", IDLE) {
             held.extend(open(asked.host(), STRANGER, b"GET /healthz HTTP/1.1\r\n").await);
@@ -94,15 +100,18 @@ impl Crowd {
         let idle = still_open(&mut held).await;
         let count = asked.number_or("streams", STREAMS) / 2;
         let mut streams = 0;
-        for path in [format!("/api/v1/sessions/{session}/facts?after=0"), "/api/v1/facts".to_owned()] {
+        for path in [format!("/api/v1/sessions/{}/facts?after=0", sessions[0]), "/api/v1/facts".to_owned()] {
             let follow = get(member, &path, "text/event-stream");
             // Half of what one may have are of the first kind, so that there is room for the other.
             let count = if streams == 0 { count.min(STREAMS_PER_PERSON / 2) } else { count };
             streams += hold(asked.host(), &follow, count, |number| MEMBER[number % 2], &mut held).await;
         }
-        let look = get(member, &format!("/api/v1/sessions/{session}/files"), "application/json");
-        let count = asked.number_or("looks", LOOKS);
-        let looks = hold(asked.host(), &look, count, |_| MEMBER[2], &mut held).await;
+        let count = asked.number_or("looks", LOOKS) / sessions.len();
+        let mut looks = 0;
+        for session in sessions {
+            let look = get(member, &format!("/api/v1/sessions/{session}/files"), "application/json");
+            looks += hold(asked.host(), &look, count, |_| MEMBER[2], &mut held).await;
+        }
         let body = half_a_body(member);
         let count = asked.number_or("bodies", BODIES);
         let bodies = hold(asked.host(), &body, count, |_| MEMBER[2], &mut held).await;

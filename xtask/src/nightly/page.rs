@@ -142,7 +142,7 @@ fn title(part: &str) -> String {
     format!("\n## {part}\n\n")
 }
 
-/// What a part said that is too much for its line in the table.
+/// The list of a part that said too much for its line in the table.
 fn list(row: &Row) -> String {
     let said = said(row);
     if said.join("; ").chars().count() <= CELL_MAX {

@@ -1,5 +1,6 @@
-//! Which part of the night runs which tests of the whole product: `ground` those of agents and repositories that are hostile, with the
-//! program as people get it, and `tests` all others, with its debug assertions on. Both ask here, so that nothing is in neither.
+//! The split of the tests of the whole product between two parts of the night: `ground` runs those of agents and repositories that are
+//! hostile, with the program as people get it, and `tests` all others, with its debug assertions on. Both ask here, so that nothing is in
+//! neither.
 //!
 //! What is quicker in a release, or compiled away there, is another program to whoever attacks it, and answers its `/healthz` in
 //! another time. Kills and cuts stay in `tests`: what is left between two states is what an assertion finds.

@@ -274,7 +274,7 @@ impl Stage {
         heard + &self.homing.server_log()
     }
 
-    /// What was done in the worktree, and in single files of it.
+    /// The changes of the worktree, and of single files of it.
     fn ask_of_shed(&self, http: &Http, session: &str) -> String {
         let of = |what: &str| format!("/api/v1/sessions/{session}/worktrees/shed/{what}");
         let looks = ["changes", "changes/file?path=kept.txt", "changes/file?path=.gitattributes"];

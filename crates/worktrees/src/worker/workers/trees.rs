@@ -496,7 +496,7 @@ mod tests {
         })
     }
 
-    /// What is asked of no session runs git in repositories that agents have written, as what is asked of one.
+    /// Calls of no session run git in repositories that agents have written, as what is asked of one.
     #[tokio::test]
     async fn what_is_asked_of_no_session_is_behind_the_wall_if_somebody_says_so() {
         let data = tempfile::tempdir().unwrap();

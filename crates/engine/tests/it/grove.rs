@@ -32,6 +32,8 @@ pub(crate) struct Grove {
     pub(crate) full: Mutex<BTreeMap<String, String>>,
     /// Rung when there are more snapshots.
     pub(crate) grown: Notify,
+    /// The calls of no session, and whether each was behind the wall.
+    pub(crate) of_none: Mutex<BTreeSet<(&'static str, bool)>>,
     here: Mutex<BTreeSet<(SessionId, String)>>,
     removed: Mutex<Vec<RemovedTree>>,
     notes: Mutex<Vec<String>>,
@@ -289,7 +291,8 @@ impl Trees for Grove {
     fn progress(&self, _: SessionId) -> watch::Receiver<Option<WorkProgress>> {
         self.progress.subscribe()
     }
-    fn sweep(&self, _: Duration, _walled: bool) -> TreeReply<'_, Result<usize, TreesError>> {
+    fn sweep(&self, _: Duration, walled: bool) -> TreeReply<'_, Result<usize, TreesError>> {
+        self.of_none.lock().unwrap().insert(("sweep", walled));
         Box::pin(async {
             self.act("sweep".to_owned()).await;
             Ok(0)
@@ -315,8 +318,9 @@ impl Trees for Grove {
         &self,
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
-        _walled: bool,
+        walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        self.of_none.lock().unwrap().insert(("share", walled));
         let share = self.share(&store.key, &sessions);
         Box::pin(async move { Ok(share) })
     }
@@ -324,8 +328,9 @@ impl Trees for Grove {
         &self,
         store: SnapshotStoreSeen,
         sessions: Vec<SessionId>,
-        _walled: bool,
+        walled: bool,
     ) -> TreeReply<'_, Result<SnapshotShare, TreesError>> {
+        self.of_none.lock().unwrap().insert(("let go", walled));
         let oldest = self.share(&store.key, &sessions).oldest.unwrap();
         let is_gone = |key: &str, session: &SessionId, at: Moment| {
             key == store.key && sessions.contains(session) && at == oldest
@@ -333,6 +338,10 @@ impl Trees for Grove {
         self.snapshots.lock().unwrap().retain(|(key, session, at, _)| !is_gone(key, session, *at));
         let share = self.share(&store.key, &sessions);
         Box::pin(async move { Ok(share) })
+    }
+    fn compact_snapshots(&self, _: SnapshotStoreSeen, walled: bool) -> TreeReply<'_, Result<(), TreesError>> {
+        self.of_none.lock().unwrap().insert(("compact", walled));
+        Box::pin(async { Ok(()) })
     }
     fn set_full(&self, full: BTreeMap<String, String>) {
         *self.full.lock().unwrap() = full;

@@ -10,6 +10,7 @@ use engine::{
     MergedTree, RemovedTree, ScopeError, Scripts, SessionUpdate, TreeFiles, TreeSeen, WorktreeError,
 };
 use kernel::{Change, Grant, Grantee, MergeHow, Moment, Number, Principal, Request, Role, SessionId, To};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -328,6 +329,22 @@ async fn the_server_collects_what_nobody_is_in_and_nobody_has_used_for_long() {
     assert_eq!(world.own_acts("remove_worktree").len(), 1, "and the audit says that nobody asked");
 }
 
+/// It runs git in repositories that agents have written.
+#[tokio::test(start_paused = true)]
+async fn old_snapshots_are_swept_behind_the_wall_as_soon_as_there_are_two_people() {
+    for (others, walled) in [(0, false), (1, true)] {
+        let world = World::with(collecting(), kernel::Policy::default()).await;
+        for _ in 0..others {
+            world.let_in("ana", Role::Member).await;
+        }
+        while world.times_noted("sweep") < 2 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let swept = world.grove.of_none.lock().unwrap().clone();
+        assert_eq!(swept, BTreeSet::from([("sweep", walled)]), "beside {others} others");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_removes_nothing() {
     let worktrees = Collecting { keep: HOUR, every: Duration::ZERO, ..Collecting::default() };
@@ -443,6 +460,8 @@ async fn whoever_has_too_much_in_snapshots_loses_the_oldest_of_theirs_and_nobody
     );
     assert_eq!(world.engine.people().disk_use(&world.me).await.unwrap().snapshot_bytes, 600);
     assert!(world.grove.full.lock().unwrap().is_empty());
+    let of_none = world.grove.of_none.lock().unwrap().clone();
+    assert_eq!(of_none, BTreeSet::from([("compact", true), ("let go", true), ("share", true)]));
     // What cannot go stays, and nothing is added to it: neither by turns nor by removing.
     *world.grove.snapshots.lock().unwrap() = vec![("new", mine, days(9), 2_500)];
     let refused = world.remove(other).await.unwrap_err();

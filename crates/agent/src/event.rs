@@ -54,6 +54,9 @@ pub enum AgentEvent {
     Titled { title: String },
     /// Something people should read that is no part of the answer.
     Notice { text: String },
+    /// The agent's warning about itself or about how it is set up. Some say the same with every request they make; people are
+    /// told of it once in a session.
+    Warned { text: String },
     /// Something we do not understand, kept for the record.
     Other { raw: String },
     /// The agent says that it has finished, and with which word of its own (`end_turn`, `max_tokens` …; may be empty).

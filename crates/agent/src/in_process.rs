@@ -414,7 +414,7 @@ impl Body {
                     script.line(&answered(&tool, &form, &answer))
                 }
                 ScriptStep::Warn { text } => {
-                    self.tell(AgentEvent::Notice { text }).await;
+                    self.tell(AgentEvent::Warned { text }).await;
                     continue;
                 }
                 ScriptStep::Show(event) => {

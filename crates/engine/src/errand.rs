@@ -598,7 +598,9 @@ async fn script_over(running: &mut dyn Running, output: &mut Output<'_>) -> Resu
                 running.hand(Message::new(MessageId::from_bits(0), "")).await?;
             }
             AgentEvent::Text { text } => output.hear(&text).await,
-            AgentEvent::Notice { text } => output.hear(&format!("{text}\n")).await,
+            AgentEvent::Notice { text } | AgentEvent::Warned { text } => {
+                output.hear(&format!("{text}\n")).await
+            }
             AgentEvent::Finished { .. } => return Ok(()),
             AgentEvent::Failed(trouble) => return Err(trouble),
             AgentEvent::Died { detail, .. } => return Err(Trouble::transient(detail)),

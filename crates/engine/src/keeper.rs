@@ -532,7 +532,7 @@ impl Keeper {
             self.engine.roster().forget_told(self.session);
             self.release().await;
         } else {
-            self.engine.roster().remember_told(self.session, self.told);
+            self.engine.roster().remember_told(self.session, self.told.clone());
         }
         if self.rules < CHECKPOINT_FACTS {
             return;

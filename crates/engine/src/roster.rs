@@ -11,6 +11,7 @@ use agent::{About, Agent, Choice, Presence, SignIn};
 use kernel::{Epoch, Principal, SessionId, agent_grant_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) const LOOK_WAIT: Duration = Duration::from_secs(2);
 pub(crate) const LOOK_MAX: Duration = Duration::from_secs(30);
 /// Sessions of which we remember what was told last, and of which we remember what was listed.
 const TOLD_MAX: usize = 4_096;
+/// Different warnings of the agent of one session that are remembered.
+const WARNINGS_MAX: usize = 32;
 const LISTED_MAX: usize = 1_024;
 /// Sessions of which we remember how their last attempts failed.
 const FAILING_MAX: usize = 1_024;
@@ -114,10 +117,25 @@ impl Lists {
 
 /// The stories that were told last in a session, so that it is not told again each turn. Lost with the process; then it
 /// is told once more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ToldHashes {
     pub(crate) launch: Option<u64>,
     pub(crate) about: Option<u64>,
+    /// What its agent has warned of.
+    warnings: BTreeSet<u64>,
+}
+
+impl ToldHashes {
+    /// True if this warning was not told before. What comes beyond those that are remembered is told each time.
+    pub(crate) fn is_new_warning(&mut self, text: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let hash = hasher.finish();
+        match self.warnings.len() < WARNINGS_MAX {
+            true => self.warnings.insert(hash),
+            false => !self.warnings.contains(&hash),
+        }
+    }
 }
 
 impl Roster {
@@ -184,7 +202,7 @@ impl Roster {
     }
 
     pub(crate) fn told(&self, session: SessionId) -> ToldHashes {
-        self.rows().told.get(&session).copied().unwrap_or_default()
+        self.rows().told.get(&session).cloned().unwrap_or_default()
     }
 
     pub(crate) fn remember_told(&self, session: SessionId, told: ToldHashes) {

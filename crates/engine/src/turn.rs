@@ -375,7 +375,7 @@ impl RunnerTask {
                 AgentEvent::Asked { question, .. } if self.asked >= QUESTIONS_MAX => {
                     end = self.decline(running, &question, end).await;
                 }
-                AgentEvent::Notice { text } if !self.is_news(&text) => {}
+                AgentEvent::Notice { text } | AgentEvent::Warned { text } if !self.is_news(&text) => {}
                 other => {
                     self.asked += usize::from(matches!(other, AgentEvent::Asked { .. }));
                     if let AgentEvent::FileChanged { path, .. } = &other {

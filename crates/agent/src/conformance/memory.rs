@@ -99,6 +99,7 @@ fn kinds(said: &[AgentEvent]) -> Vec<String> {
             AgentEvent::About(_)
                 | AgentEvent::Native(_)
                 | AgentEvent::Notice { .. }
+                | AgentEvent::Warned { .. }
                 | AgentEvent::Titled { .. }
         )
     };

@@ -395,9 +395,10 @@ impl CodexProtocol {
                     out.event(AgentEvent::Withdrawn { question });
                 }
             }
-            "warning" | "guardianWarning" => self.notice(text_of(params, "message"), "", out),
+            "warning" => self.warned(text_of(params, "message"), "", out),
+            "guardianWarning" => self.notice(text_of(params, "message"), "", out),
             "configWarning" | "deprecationNotice" => {
-                self.notice(text_of(params, "summary"), text_of(params, "details"), out);
+                self.warned(text_of(params, "summary"), text_of(params, "details"), out);
             }
             "error" if params["willRetry"] == true || self.turn.is_none() => {
                 let error = &params["error"];
@@ -450,8 +451,15 @@ impl CodexProtocol {
     }
 
     fn notice(&mut self, words: &str, more: &str, out: &mut ProtocolOutput) {
-        let text = if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") };
-        let event = AgentEvent::Notice { text: bounded(&text, TEXT_BYTES_MAX) };
+        self.beside_text(AgentEvent::Notice { text: joined(words, more) }, out);
+    }
+
+    /// Codex warns of its model and of its settings in each turn.
+    fn warned(&mut self, words: &str, more: &str, out: &mut ProtocolOutput) {
+        self.beside_text(AgentEvent::Warned { text: joined(words, more) }, out);
+    }
+
+    fn beside_text(&mut self, event: AgentEvent, out: &mut ProtocolOutput) {
         out.event(match &mut self.turn {
             Some(turn) => turn.items.other_than_text(event),
             None => event,
@@ -689,6 +697,11 @@ fn lines(texts: &[&str]) -> String {
 /// True if a form has fields.
 fn wants_words(form: &Value) -> bool {
     form["properties"].as_object().is_some_and(|fields| !fields.is_empty())
+}
+
+fn joined(words: &str, more: &str) -> String {
+    let text = if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") };
+    bounded(&text, TEXT_BYTES_MAX)
 }
 
 /// The subject of a question that we cannot pass on.

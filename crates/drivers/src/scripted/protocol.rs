@@ -424,7 +424,7 @@ fn event(said: AgentLine) -> AgentEvent {
             detail: detail(words),
             form: form.into(),
         },
-        AgentLine::Warning { text } => AgentEvent::Notice { text: detail(text) },
+        AgentLine::Warning { text } => AgentEvent::Warned { text: detail(text) },
         AgentLine::ToolCall { call, tool, input } => {
             AgentEvent::ToolCall { call: name(call), tool: name(tool), input: detail(input) }
         }

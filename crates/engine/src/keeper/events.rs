@@ -112,6 +112,11 @@ impl Keeper {
         let bytes_max = self.engine.limits().words_bytes_max;
         let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
         let turn = attempt.fence().turn;
+        let event = match event {
+            AgentEvent::Warned { text } if !self.told.is_new_warning(&text) => return Ok(()),
+            AgentEvent::Warned { text } => AgentEvent::Notice { text },
+            event => event,
+        };
         match event {
             AgentEvent::Text { text } => self.take_words(WordKind::Text, &text, news),
             AgentEvent::Reasoning { text } => self.take_words(WordKind::Reasoning, &text, news),
@@ -190,10 +195,11 @@ impl Keeper {
 /// True of what nobody waits for: it is written with what follows, and saves a commit that would be in the way of the agent's own files
 /// and of the turn's end.
 fn may_wait(output: &RunnerOutput) -> bool {
-    use AgentEvent::{Finished, Notice, Usage};
+    use AgentEvent::{Finished, Notice, Usage, Warned};
     matches!(
         output,
-        RunnerOutput::Event(Usage(_) | Notice { .. } | Finished { .. }) | RunnerOutput::Changes(_)
+        RunnerOutput::Event(Usage(_) | Notice { .. } | Warned { .. } | Finished { .. })
+            | RunnerOutput::Changes(_)
     )
 }
 
@@ -228,7 +234,7 @@ fn story_of(event: &AgentEvent) -> Option<Story<'_>> {
         AgentEvent::Plan { steps } => Some(Story::plan(steps)),
         AgentEvent::FileChanged { path, change } => Some(Story::file_changed(path, *change)),
         AgentEvent::Usage(usage) => Some(Story::usage(usage)),
-        AgentEvent::Notice { text } => Some(Story::Notice { text }),
+        AgentEvent::Notice { text } | AgentEvent::Warned { text } => Some(Story::Notice { text }),
         AgentEvent::Other { raw } => Some(Story::Other { raw }),
         AgentEvent::Finished { reason, .. } => Some(Story::Finished { reason }),
         // Words, progress, questions and what it says of itself have their own ways; the rest are reports, or say what

@@ -192,6 +192,33 @@ async fn how_an_attempt_was_started_is_told_once_until_it_differs_and_so_is_what
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_agent_warns_of_with_every_turn_is_told_once_and_what_happens_again_is_told_again() {
+    let warned = || AgentEvent::Warned { text: "no metadata of this model".to_owned() };
+    let notice = AgentEvent::Notice { text: "it tries again".to_owned() };
+    let puppet = speaking(vec![warned(), notice, warned(), finished("")]);
+    let mut world = world_of(&puppet).await;
+    let session = turn(&world, To::New).await;
+    turn(&world, To::Session(session)).await;
+    let told = |told: &[Value]| -> Vec<(u64, String)> {
+        let notices = of_type(told, "notice");
+        let plain = notices.iter().map(|it| {
+            (it["turn"].as_u64().unwrap_or_default(), it["text"].as_str().unwrap_or_default().to_owned())
+        });
+        plain.collect()
+    };
+    let (warning, again) = ("no metadata of this model".to_owned(), "it tries again".to_owned());
+    let both = vec![(1, warning.clone()), (1, again.clone()), (2, again.clone())];
+    assert_eq!(told(&stories(&world, session).await), both);
+    let other = turn(&world, To::New).await;
+    assert_eq!(told(&stories(&world, other).await), both[..2], "another session is told, too");
+
+    world.restart().await;
+    turn(&world, To::Session(session)).await;
+    let after = told(&stories(&world, session).await);
+    assert_eq!(after[3..], [(3, warning), (3, again)], "after a restart it is told once more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_model_and_the_mode_that_were_chosen_reach_every_start_of_the_agent() {
     let puppet = speaking(vec![finished("")]);
     let world = world_of(&puppet).await;

@@ -24,14 +24,17 @@ fn an_agent_that_is_silent_for_too_long_fails_for_that_and_the_key_is_named() {
 }
 
 #[test]
-fn a_warning_that_is_repeated_is_told_once_in_each_turn() {
+fn a_warning_that_is_repeated_is_told_once_in_a_session() {
     let homing = homing();
     let first = homing.run(&["send", "-f", "--json", "!warn 5 mind the step\n!warn 2 and the door"]);
     let receipt: Value = serde_json::from_str(crate::last_line(first.expect(0))).unwrap();
     let session = text(&receipt, "session");
     assert_eq!(notices(&homing, &session), ["mind the step", "and the door"]);
-    homing.run(&["send", "-f", "!warn 3 mind the step"]).expect(0);
-    assert_eq!(notices(&homing, &session), ["mind the step", "and the door", "mind the step"]);
+    homing.run(&["send", "-f", "!warn 3 mind the step\n!warn 1 and the lift"]).expect(0);
+    assert_eq!(notices(&homing, &session), ["mind the step", "and the door", "and the lift"]);
+    let other = homing.run(&["send", "-f", "--json", "--new", "!warn 2 mind the step"]);
+    let receipt: Value = serde_json::from_str(crate::last_line(other.expect(0))).unwrap();
+    assert_eq!(notices(&homing, &text(&receipt, "session")), ["mind the step"]);
 }
 
 #[test]

@@ -409,9 +409,12 @@ mod tests {
     fn errors_mean_what_each_agent_means_by_them() {
         use Meaning::{Auth, Busy, Transient, Unknown};
         let gone = json!({"details": "no rollout found for thread id x"});
+        let no_id = json!({"details": "invalid session id: invalid character: expected an optional prefix"});
         for (name, on, code, message, data, meaning) in [
             ("default", ErrorPhase::Open, -32002, "Resource not found", Value::Null, Unknown),
             ("codex-acp", ErrorPhase::Open, -32603, "Internal error", gone.clone(), Unknown),
+            ("codex-acp", ErrorPhase::Open, -32603, "Internal error", no_id.clone(), Unknown),
+            ("codex-acp", ErrorPhase::Prompt, -32603, "Internal error", no_id, Transient),
             ("codex-acp-0.16", ErrorPhase::Open, -32603, "Internal error", gone, Transient),
             ("gemini", ErrorPhase::Prompt, 401, "API key not valid", Value::Null, Auth),
             ("gemini", ErrorPhase::Prompt, 429, "slow down", Value::Null, Transient),

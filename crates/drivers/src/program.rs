@@ -147,6 +147,8 @@ pub(crate) struct AgentProgram<T: AgentProtocol> {
     keep: Option<Arc<KeptProcesses<T>>>,
     /// The variables that hold a sign-in.
     secrets: Vec<String>,
+    /// The command that is given the program and its arguments as its own last ones; empty where nothing comes before it.
+    before: Vec<String>,
 }
 
 impl<T: AgentProtocol> AgentProgram<T> {
@@ -156,7 +158,12 @@ impl<T: AgentProtocol> AgentProgram<T> {
         let ProgramConfig { kept_max, idle_max, background, .. } = config;
         let kept = KeptConfig { kept_max, idle_max, background };
         let keep = (kept_max > 0).then(|| KeptProcesses::new(kept, config.locks.clone()));
-        Self { config, keep, secrets: Vec::new() }
+        Self { config, keep, secrets: Vec::new(), before: Vec::new() }
+    }
+
+    /// A command that is started in the program's place, and goes on as the program.
+    pub(crate) fn behind(self, before: Vec<String>) -> Self {
+        Self { before, ..self }
     }
 
     /// The variables that hold a sign-in. Whoever brings one of their own does not get any of the house's beside it: the
@@ -314,7 +321,8 @@ impl<T: AgentProtocol> AgentProgram<T> {
         if !launch.looks {
             make_directory(Path::new(&home))?;
         }
-        let mut argv = vec![program.to_string_lossy().into_owned()];
+        let mut argv = self.before.clone();
+        argv.push(program.to_string_lossy().into_owned());
         argv.extend(self.config.args.iter().cloned().chain(args));
         let mut env = self.config.env.clone();
         self.config.wall.set_user_variables(&walled(launch), &mut env);

@@ -1,8 +1,7 @@
 //! OpenCode, by its HTTP server, one for each session.
 //!
 //! Read in this order: this file (what is started and with which variables), `protocol` (what is asked and what the answers
-//! mean, pure), `turn` (what one turn says, pure), `permissions` (what it asks about, pure), `side_channel` (the HTTP, which decides
-//! nothing), `ids`.
+//! mean, pure), `turn` (what one turn says, pure), `permissions` (what it asks about, pure), `repository` (what a repository brings, pure), `side_channel` (the HTTP, which decides nothing), `ids`.
 //!
 //! **One server for each session.** A server could hold many sessions, but they would share its death, its directory and
 //! the secrets in its environment. It takes five seconds to start, so it is kept between turns. It listens on loopback
@@ -21,9 +20,15 @@
 //!
 //! **What it may do.** `OPENCODE_PERMISSION` stands above what `opencode.json` says for all agents: commands, changes of
 //! files and the web are asked about, or allowed where the configuration says that it bypasses. What `opencode.json` says
-//! for one agent of opencode's stands above that, the repository's own too. So the rules that are in force are read before a
-//! turn is handed over, and where they do not show that it asks, it is refused. Tools of MCP servers, plugins and tools of their
-//! own are as the person and the repository set them up. In the mode `plan` nothing but plans is changed.
+//! for one agent of opencode's stands above that. So the rules that are in force are read before a
+//! turn is handed over, and where they do not show that it asks, it is refused. In the mode `plan` nothing but plans is changed.
+//!
+//! **What a repository brings.** `opencode.json` and `.opencode` of a repository may name plugins, tools and MCP servers. Opencode
+//! starts them when it is started there, before any rule is looked at, and asks nobody. So it is told not to read them
+//! (`OPENCODE_DISABLE_PROJECT_CONFIG`), unless the configuration says that it bypasses. Plugins it runs all the same, by a second way
+//! that nothing turns off: a shell looks for them first, behind the same wall, and where there are some opencode is not started.
+//! That variable also hides the repository's instructions, which are words and act by nobody but the model: they are named to it
+//! again (`instructions`). The plugins, tools and MCP servers in the person's own home run as that person set them up.
 //!
 //! **Directories.** A conversation has a directory of its own, in which opencode works wherever the server was started.
 //! When a session's directory changes, opencode is asked to move the conversation there; it does so between directories
@@ -34,6 +39,7 @@
 mod ids;
 mod permissions;
 mod protocol;
+mod repository;
 mod side_channel;
 mod turn;
 
@@ -67,7 +73,8 @@ pub struct OpenCode {
 impl OpenCode {
     /// The agent, set up so.
     pub fn new(config: ProgramConfig) -> Self {
-        Self { program: AgentProgram::new(config), tries_max: TRIES_MAX }
+        let before = if config.bypasses { Vec::new() } else { repository::look() };
+        Self { program: AgentProgram::new(config).behind(before), tries_max: TRIES_MAX }
     }
 
     /// The same, with another bound for how often opencode may try again in a row when its model does not answer.
@@ -107,6 +114,14 @@ impl OpenCode {
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
             ("OPENCODE_PERMISSION", permission),
         ];
+        if !self.program.config.bypasses {
+            let directory = launch.directory_true.as_ref().unwrap_or(&launch.directory);
+            let named = repository::config(directory.for_launch());
+            env.push(("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned()));
+            // A configuration that the person gives in this variable stays; it names what is to be read.
+            let is_given = self.program.config.env.iter().any(|(name, _)| name == repository::VARIABLE);
+            env.extend((!is_given).then_some((repository::VARIABLE, named)));
+        }
         if let Account::Person { .. } = launch.account {
             env.push(("OPENCODE_AUTH_CONTENT", "{}".to_owned()));
         }

@@ -1,7 +1,7 @@
 //! Opencode's word for what its agents may do without asking. Pure.
 //!
 //! `GET /agent` lists the rules of each agent as they are in force, whoever wrote them: opencode itself, the variable that we
-//! set, a person's `opencode.json` or the repository's. The last rule that fits decides, and what no rule is about is asked. All
+//! set, a person's `opencode.json`, or whatever else it may read. The last rule that fits decides, and what no rule is about is asked. All
 //! of its agents are looked at, not only the one that is chosen: a command may name another one, and its tool `task` starts
 //! whichever the model names.
 
@@ -44,7 +44,7 @@ pub(super) fn acts_unasked(agents: &Value) -> Option<Trouble> {
         Trouble::refused(format!(
             "opencode's agent {name:?} acts without asking ({act}), as far as its rules say, and any turn can come to it, by a \
              command or by the tool `task`; this agent is not set up for that. Take `permission` and `tools` of that agent \
-             out of opencode.json and .opencode, the repository's too, or set `bypass = true`"
+             out of opencode.json and .opencode in the agent's home, or set `bypass = true`"
         ))
     })
 }

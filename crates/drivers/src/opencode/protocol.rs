@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::ids::is_id;
 use super::permissions::acts_unasked;
+use super::repository;
 use super::side_channel::{HttpMethod, SideOrder, SideReport};
 use super::turn::{KnownFacts, NAME_BYTES_MAX, SIGN_IN, Turn, TurnOutcome, by_words, complaint, text};
 use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
@@ -693,6 +694,10 @@ impl AgentProtocol for OpenCodeProtocol {
     fn open(&mut self, out: &mut ProtocolOutput) {
         // It reads none.
         out.close_input();
+    }
+
+    fn gone(&mut self, complaint: &str) -> Option<Trouble> {
+        repository::refusal(complaint).filter(|_| matches!(self.phase, Phase::Starting))
     }
 
     fn read(&mut self, line: &str, out: &mut ProtocolOutput) {

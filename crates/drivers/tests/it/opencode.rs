@@ -310,6 +310,110 @@ async fn a_conversation_follows_into_another_directory_and_a_bypass_does_not_ask
     assert_eq!(play.left(), 0);
 }
 
+const PLUGIN: &str = ".opencode/plugin/own.js";
+
+/// The files of a repository by which opencode would run something of the repository's as soon as it is started there, or let its
+/// model act unasked. Each that runs leaves a file of its own name in the directory `ran`.
+fn lenient_repository(directory: &Path) {
+    let write = |path: &str, text: String| {
+        let path = directory.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let leave = |name: &str| format!("{}/ran/{name}", directory.display());
+    let module = |name: &str| format!("import fs from 'fs';\nfs.writeFileSync('{}', '');\n", leave(name));
+    let settings = serde_json::json!({
+        "agent": {"build": {"permission": {"bash": "allow"}}},
+        "mcp": {"local": {"type": "local", "command": ["touch", leave("mcp")]}},
+    });
+    std::fs::create_dir_all(directory.join("ran")).unwrap();
+    write("opencode.json", settings.to_string());
+    write(PLUGIN, module("plugin") + "export const Own = async () => ({});\n");
+    let tool = "export default { description: 'd', args: {}, async execute() { return 'x' } };\n";
+    write(".opencode/tool/own.js", module("tool") + tool);
+    write(
+        ".opencode/agent/quick.md",
+        "---\nmode: primary\npermission:\n  bash: allow\n---\nBe quick.\n".to_owned(),
+    );
+    write("bunfig.toml", "preload = [\"./preload.js\"]\n".to_owned());
+    write("preload.js", module("preload"));
+    write("AGENTS.md", "Indent with tabs.\n".to_owned());
+}
+
+/// What the files of that repository have run.
+fn ran(directory: &Path) -> BTreeSet<String> {
+    let found = std::fs::read_dir(directory.join("ran")).unwrap().flatten();
+    found.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn nothing_that_a_repository_brings_runs_unasked_and_its_instructions_are_read() {
+    let play = Play::new(|config| config);
+    lenient_repository(&play.stage.directory());
+    std::fs::remove_file(play.stage.directory().join(PLUGIN)).unwrap();
+    let mine = play.stage.home().join(".config/opencode/mine.md");
+    std::fs::write(&mine, "Be brief.\n").unwrap();
+    let settings = play.stage.home().join(".config/opencode/opencode.json");
+    let with_mine = std::fs::read_to_string(&settings).unwrap().replacen(
+        '{',
+        &format!("{{\"instructions\":[{mine:?}],"),
+        1,
+    );
+    std::fs::write(&settings, with_mine).unwrap();
+    let (native, _) = play.turn(play.launch(None), "keep CODE:larch").await.finished();
+    let made = play.stage.directory().join("made");
+    let tool = format!("TOOL:bash:echo hi > {}", made.display());
+    play.asked_turn(&native, &tool, QuestionAnswer::Deny { reason: String::new() }, &made).await;
+    assert_eq!(ran(&play.stage.directory()), BTreeSet::new());
+    let asked = play.stage.model.turns();
+    for words in ["Indent with tabs.", "Be brief."] {
+        let is_told = asked.iter().any(|asked| asked.body.to_string().contains(words));
+        assert!(is_told, "{words} {asked:?}");
+    }
+    play.agent.close().await;
+    assert_eq!(play.left(), 0);
+}
+
+#[tokio::test]
+async fn a_repository_with_a_plugin_is_refused_before_opencode_is_started() {
+    let play = Play::new(|config| config);
+    let place = play.stage.directory();
+    let below = play.stage.another_directory("work/below");
+    let settings = r#"{"plugin": ["./own.js"]}"#;
+    for (file, words) in [
+        (place.join(PLUGIN), ""),
+        (place.join(".opencode/plugins/.hidden.ts"), ""),
+        (place.join("opencode.jsonc"), settings),
+        (place.join(".opencode/opencode.json"), r#"{"plugi\u006e": []}"#),
+        (below.parent().unwrap().join("opencode.json"), settings),
+    ] {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, words).unwrap();
+        let directory = if file.starts_with(&place) { &place } else { &below };
+        let launch = Launch { directory: ground(directory), ..play.launch(None) };
+        let mut running = play.agent.start(launch).await.unwrap();
+        let refused = Turned(until(&mut *running, |_| false).await);
+        let (failure, detail) = refused.failed();
+        let name = file.display().to_string();
+        assert!(
+            failure == Failure::Refused && detail.contains(&name) && detail.contains("bypass"),
+            "{detail}"
+        );
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(play.left(), 0);
+}
+
+/// Whoever says `bypass` lets it be as opencode is; this also shows that those files do something.
+#[tokio::test]
+async fn what_a_repository_brings_runs_where_it_need_not_ask() {
+    let play = Play::new(|config| ProgramConfig { bypasses: true, kept_max: 0, ..config });
+    lenient_repository(&play.stage.directory());
+    play.turn(play.launch(None), "hello").await.finished();
+    let all = ["mcp", "plugin", "tool"].map(str::to_owned);
+    assert_eq!(ran(&play.stage.directory()), BTreeSet::from(all));
+}
+
 #[tokio::test]
 async fn a_persons_keys_stand_in_place_of_the_houses() {
     let play = Play::new(|config| config);

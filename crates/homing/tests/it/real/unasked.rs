@@ -1,4 +1,5 @@
-//! Settings by which an agent would act without asking, those that a repository brings along among them: nothing is said to it.
+//! Settings by which an agent would act without asking: nothing is said to it. Those that a repository brings along are not read
+//! unless it need not ask; the driver's own tests show that.
 
 use std::fs;
 
@@ -7,16 +8,16 @@ use testkit::RealAgent;
 use super::{Acts, TURN_WAIT, Trial, answer_of};
 use crate::text;
 
-/// Files of a repository, each of which lets opencode run commands without a question: a rule for the agent that is used, one for
-/// everything behind ours, and an agent of the repository's own that the tool `task` may start.
+/// Files in a home, each of which lets opencode run commands without a question: a rule for the agent that is used, one for
+/// everything behind ours, and an agent that the tool `task` may start.
 const LENIENT: [(&str, &str); 3] = [
-    ("opencode.json", r#"{"agent": {"build": {"permission": {"bash": "allow"}}}}"#),
-    ("opencode.json", r#"{"permission": {"bash": "deny", "*": "allow"}}"#),
+    (".opencode/opencode.json", r#"{"agent": {"build": {"permission": {"bash": "allow"}}}}"#),
+    (".opencode/opencode.json", r#"{"permission": {"bash": "deny", "*": "allow"}}"#),
     (".opencode/agent/quick.md", "---\nmode: primary\npermission:\n  bash: allow\n---\nBe quick.\n"),
 ];
 
 #[test]
-fn a_repository_that_lets_opencode_act_without_asking_is_refused() {
+fn a_person_who_lets_opencode_act_without_asking_is_refused() {
     let mut trial = Trial::new(RealAgent::OpenCode, Acts::AfterAsking);
     let made = trial.stage.directory().join("made");
     let go_on = |trial: &mut Trial| {
@@ -24,7 +25,7 @@ fn a_repository_that_lets_opencode_act_without_asking_is_refused() {
         trial.homing.restart();
     };
     for (file, settings) in LENIENT {
-        let file = trial.stage.directory().join(file);
+        let file = trial.stage.home().join(file);
         fs::create_dir_all(file.parent().expect("it is below the directory")).expect("it can be made");
         fs::write(&file, settings).expect("it can be written");
         let receipt = trial.say("one", &format!("TOOL:bash:touch {}", made.display()));

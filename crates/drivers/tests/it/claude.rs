@@ -418,6 +418,48 @@ async fn another_model_or_mode_is_another_process() {
     assert_eq!(scene.left(), 0);
 }
 
+/// Where claude tells its model to write the plan down; it shows that file, and not what the model hands to the tool.
+fn plan_file(told: &str) -> std::path::PathBuf {
+    let at = told.find(".claude/plans/").expect("it names a file for plans");
+    let is_before = |letter: char| letter.is_whitespace() || letter == '"' || letter == '`';
+    let from = told[..at].rfind(is_before).expect("it is named in a sentence") + 1;
+    let end = told[at..].find(".md").expect("it is Markdown") + ".md".len();
+    std::path::PathBuf::from(&told[from..at + end])
+}
+
+#[tokio::test]
+async fn a_plan_is_shown_in_the_question_and_a_yes_is_for_this_turn_only() {
+    let scene = Scene::new();
+    let mode = || Some("plan".to_owned());
+    let begin = Launch { mode: mode(), ..scene.launch(None) };
+    let mut attempt = scene.said(&begin, "hello").await;
+    attempt.hear_out().await;
+    let native = attempt.native();
+    let file = plan_file(&scene.model().turns().last().unwrap().body.to_string());
+    let plan = "# Plan\n\n1. read\n2. write";
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, plan).unwrap();
+    let launch = Launch { mode: mode(), ..scene.launch(Some(&native)) };
+    let mut attempt = scene.said(&launch, "TOOL:raw:ExitPlanMode:{}").await;
+    let asked = attempt.until(|event| matches!(event, AgentEvent::Asked { .. })).await;
+    let AgentEvent::Asked { question, tool, detail, .. } = asked else { panic!("{asked:?}") };
+    assert_eq!((tool.as_str(), detail.as_str()), ("ExitPlanMode", plan));
+    within(attempt.running.answer(&question, QuestionAnswer::Allow)).await.unwrap();
+    attempt.hear_out().await;
+    let native = attempt.native();
+    assert!(attempt.text().contains("TOOL SAID"), "it goes on: {:#?}", attempt.events);
+    let is_told = |event: &AgentEvent| matches!(event, AgentEvent::Notice { text } if text.contains("begins in plan again"));
+    assert!(attempt.has(is_told), "{:#?}", attempt.events);
+
+    let next = Launch { mode: mode(), ..scene.launch(Some(&native)) };
+    let mut attempt = scene.said(&next, "hello").await;
+    attempt.hear_out().await;
+    let is_plan = |event: &AgentEvent| matches!(event, AgentEvent::About(about) if about.mode == "plan");
+    assert!(attempt.has(is_plan), "{:#?}", attempt.events);
+    within(scene.claude.close()).await;
+    assert_eq!(scene.left(), 0);
+}
+
 #[tokio::test]
 async fn what_a_tool_leaves_running_does_not_outlive_the_turn() {
     let scene = Scene::with(|config| config.bypasses = true);

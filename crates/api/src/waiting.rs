@@ -15,7 +15,7 @@ pub struct Waiting {
     /// The message before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The session that works in the directory, if you may see it.
+    /// The session that works in the directory, or the first of those whose turns are counted, if you may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The directory that somebody else works in.

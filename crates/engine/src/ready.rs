@@ -63,7 +63,17 @@ impl Views {
         session: SessionId,
         scope: &Scope,
     ) -> Result<Option<Neighbour>, StoreError> {
-        let holder = self.ports.store.holder(Claim::directory(&scope.directory)).await?;
+        self.holder_of(by, session, Claim::directory(&scope.directory)).await
+    }
+
+    /// The first of the other sessions that hold a claim.
+    pub(crate) async fn holder_of(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        claim: Claim,
+    ) -> Result<Option<Neighbour>, StoreError> {
+        let holder = self.ports.store.holder(claim).await?;
         let Some((other, _)) = holder.filter(|(other, _)| *other != session) else { return Ok(None) };
         let found = self.ports.store.session(other).await?;
         let is_seen = found.is_some_and(|(record, _)| authorize(by, Act::Read, &record, ()).is_ok());

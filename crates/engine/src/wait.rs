@@ -30,10 +30,10 @@ pub enum WaitWhy {
     Message(MessageId),
     /// A turn of another session works in the directory.
     Directory { directory: String, neighbour: Neighbour },
-    /// As many turns of its sender are under way as may be.
-    Slot { max: u32 },
+    /// As many turns of its sender are under way as may be. One of them is in this session.
+    Slot { max: u32, holder: Option<Neighbour> },
     /// As many turns of the org are.
-    OrgSlot { max: u32 },
+    OrgSlot { max: u32, holder: Option<Neighbour> },
     /// The agent is being started.
     Starting { agent: String },
     /// The agent could not be started, and is tried again.
@@ -163,18 +163,28 @@ impl Views {
         let why = if is(Claim::org_slot(by.org)) {
             let own = self.rights_cache.settings_of(by.org).await?.awake_max;
             let max = own.map_or(limits.org_awake_max, |own| own.min(limits.org_awake_max));
-            WaitWhy::OrgSlot { max }
+            let holder = self.holder_of(by, session, Claim::org_slot(by.org)).await?;
+            WaitWhy::OrgSlot { max, holder }
         } else if is(Claim::slot(first.by)) {
-            WaitWhy::Slot { max: limits.awake_max }
+            self.slot_wait(by, session, first).await?
         } else {
             let directory = scope.directory.for_readers().to_owned();
-            let neighbour = self.neighbour(by, session, scope).await?;
-            neighbour.map_or(WaitWhy::Slot { max: limits.awake_max }, |neighbour| WaitWhy::Directory {
-                directory,
-                neighbour,
-            })
+            match self.holder_of(by, session, Claim::directory(&scope.directory)).await? {
+                Some(neighbour) => WaitWhy::Directory { directory, neighbour },
+                None => self.slot_wait(by, session, first).await?,
+            }
         };
         Ok(Some(Wait { why, until: Some(until) }))
+    }
+
+    async fn slot_wait(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        first: &Waiting,
+    ) -> Result<WaitWhy, StoreError> {
+        let holder = self.holder_of(by, session, Claim::slot(first.by)).await?;
+        Ok(WaitWhy::Slot { max: self.ports.limits.awake_max, holder })
     }
 }
 

@@ -390,6 +390,7 @@ pub(crate) fn waiting(waiting: &Waiting) -> String {
     let at = |what: &str| waiting.until.map(|at| format!(", {what} {}", time::clock(at))).unwrap_or_default();
     let agent = or(&waiting.agent, "the agent");
     let max = waiting.max.map(|max| format!(" ({max})")).unwrap_or_default();
+    let among = waiting.session.as_ref().map(|it| format!(", among them {it}")).unwrap_or_default();
     match waiting.why.as_str() {
         "message" => format!("behind {}", or(&waiting.message, "another message")),
         "directory" => {
@@ -398,10 +399,14 @@ pub(crate) fn waiting(waiting: &Waiting) -> String {
             format!("{who} works in {directory}; goes on when that turn is over")
         }
         "slot" => {
-            format!("its sender has as many turns under way as may be at once{max}; goes on when one is over")
+            format!(
+                "its sender has as many turns under way as may be at once{max}{among}; goes on when one is over"
+            )
         }
         "org_slot" => {
-            format!("the org has as many turns under way as may be at once{max}; goes on when one is over")
+            format!(
+                "the org has as many turns under way as may be at once{max}{among}; goes on when one is over"
+            )
         }
         "starting" => format!("{agent} is being started"),
         "again" => format!("{agent} could not be started{}", at("tried again at")),
@@ -623,8 +628,8 @@ mod tests {
                 "ses_1 works in /srv; goes on when that turn is over",
             ),
             (
-                json!({"why": "slot", "max": 3}),
-                "its sender has as many turns under way as may be at once (3); goes on when one is over",
+                json!({"why": "slot", "max": 3, "session": "ses_1"}),
+                "its sender has as many turns under way as may be at once (3), among them ses_1; goes on when one is over",
             ),
             (
                 json!({"why": "org_slot"}),

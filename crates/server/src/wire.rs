@@ -77,18 +77,21 @@ pub(crate) fn waiting_form(wait: engine::Wait) -> api::Waiting {
     };
     let form =
         |why: &str| api::Waiting { why: why.to_owned(), until: wait.until.map(at), ..Default::default() };
+    let named = |neighbour| match neighbour {
+        engine::Neighbour::Session(session) => Some(session.to_string()),
+        engine::Neighbour::Hidden => None,
+    };
     match wait.why {
         Message(message) => api::Waiting { message: Some(message.to_string()), ..form("message") },
-        Directory { directory, neighbour } => api::Waiting {
-            directory: Some(directory),
-            session: match neighbour {
-                engine::Neighbour::Session(session) => Some(session.to_string()),
-                engine::Neighbour::Hidden => None,
-            },
-            ..form("directory")
-        },
-        Slot { max } => api::Waiting { max: Some(max), ..form("slot") },
-        OrgSlot { max } => api::Waiting { max: Some(max), ..form("org_slot") },
+        Directory { directory, neighbour } => {
+            api::Waiting { directory: Some(directory), session: named(neighbour), ..form("directory") }
+        }
+        Slot { max, holder } => {
+            api::Waiting { max: Some(max), session: holder.and_then(named), ..form("slot") }
+        }
+        OrgSlot { max, holder } => {
+            api::Waiting { max: Some(max), session: holder.and_then(named), ..form("org_slot") }
+        }
         Starting { agent } => api::Waiting { agent: Some(agent), ..form("starting") },
         Again { agent } => api::Waiting { agent: Some(agent), ..form("again") },
         Asked => form("asked"),

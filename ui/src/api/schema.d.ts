@@ -5089,7 +5089,7 @@ export interface components {
             max?: number | null;
             /** @description The message before it. */
             message?: string | null;
-            /** @description The session that works in the directory, if you may see it. */
+            /** @description The session that works in the directory, or the first of those whose turns are counted, if you may see it. */
             session?: string | null;
             until?: components["schemas"]["At"] | null;
             /**

@@ -315,7 +315,7 @@ fn whoever_waits_for_an_agent_that_starts_is_told_in_the_same_words_everywhere()
 }
 
 #[test]
-fn whoever_waits_for_a_slot_or_an_answer_is_told_so() {
+fn whoever_waits_for_a_slot_or_an_answer_is_told_so_and_for_whom_in_the_same_words_everywhere() {
     let homing = crate::setup().config("[limits]\nawake_max = 1\n").start();
     let first = homing.run(&["send", "--json", "!ask shell"]).json(0);
     let session = text(&first, "session");
@@ -325,17 +325,26 @@ fn whoever_waits_for_a_slot_or_an_answer_is_told_so() {
     assert!(homing.run(&["ls"]).expect(0).contains("asks"));
     let elsewhere = homing.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
-    let second = homing.run_in(&elsewhere, &["send", "--json", "hello"]).json(0);
-    let words = "its sender has as many turns under way as may be at once (1); goes on when one is over";
-    eventually("it waits for a slot", || {
-        let shown = homing.run(&["show", &text(&second, "id")]);
-        shown.expect(0).contains(&format!("waiting: {words}")).then_some(())
-    });
-    homing.run(&["stop", &text(&first, "id")]).expect(0);
-    assert_eq!(
-        homing.run(&["show", &text(&second, "id"), "--wait", "30", "--json"]).json(0)["answer"],
-        "#1 hello"
+    let mut sending = homing.command();
+    sending.args(["send", "-f", "hello"]).stdin(Stdio::null()).current_dir(&elsewhere);
+    let mut watching = Watching::of(sending);
+    let words = format!(
+        "its sender has as many turns under way as may be at once (1), among them {session}; goes on when one is over"
     );
+    assert_eq!(watching.until_says("waits:"), format!("waits: {words}"));
+    let other = crate::sessions(&homing, &[]).into_iter().find(|other| text(other, "id") != session);
+    let waiting = text(&other.unwrap(), "id");
+    let message = text(&homing.run(&["queue", &waiting, "--json"]).json(0)["items"][0], "id");
+    for command in [&["queue", &waiting][..], &["show", &waiting], &["show", &message]] {
+        let shown = homing.run(command);
+        assert!(shown.expect(0).contains(&words), "{command:?}: {}", shown.out);
+    }
+    let listed = homing.run(&["ls"]);
+    listed.expect(0);
+    assert!(listed.err.contains(&format!("{waiting} waits: {words}")), "{}", listed.err);
+    homing.run(&["stop", &text(&first, "id")]).expect(0);
+    assert_eq!(watching.out.recv_timeout(LINE_MAX).unwrap(), "#1 hello");
+    assert_eq!(watching.end().0, Some(0));
 }
 
 #[test]

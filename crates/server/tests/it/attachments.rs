@@ -195,3 +195,50 @@ async fn a_conversation_takes_its_images_and_files_along() {
     assert_eq!(turn.unwrap().said.remove(0).parts, said);
     town.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_an_edit_replaced_are_gone_from_the_api_the_database_and_the_export() {
+    let town = Town::new(&[]).await;
+    let token = Some(town.host.token.as_str());
+    let file = |name: &str, bytes: &[u8]| json!({"type": "file", "name": name, "media_type": "a/b", "data": data(bytes)});
+    let (old, new) = (b"\0the old bytes\xff", b"\0the new bytes\xff");
+    let is_kept = |bytes: &[u8]| {
+        let listed = format!("{bytes:?}");
+        let listed = listed.trim_matches(['[', ']']);
+        town.dump().values().flatten().any(|row| row.contains(listed))
+    };
+    let (_, _, first) = say(&town, &town.host, json!([{"type": "text", "text": "!ask tool"}])).await;
+    let session = first["session"].as_str().unwrap();
+    let parts = json!([{"type": "text", "text": "look"}, file("old.bin", old)]);
+    let body = json!({"to": {"session": session}, "parts": parts});
+    let (status, _, second) = town.answer(token, "POST", "/api/v1/messages", Some(&body)).await;
+    assert_eq!(status, 202, "{second}");
+    let message = format!("/api/v1/messages/{}", second["id"].as_str().unwrap());
+    let attached = format!("{message}/attachments/1");
+    assert_eq!(bytes(&town, &town.host, &attached).await.2, old);
+    assert!(is_kept(old) && is_kept(b"old.bin"), "the test can see what is kept");
+
+    let parts = json!([{"type": "text", "text": "look"}, file("new.bin", new)]);
+    let edit = json!({"parts": parts, "revision": 0});
+    let (status, _, edited) = town.answer(token, "PATCH", &message, Some(&edit)).await;
+    assert_eq!(status, 200, "{edited}");
+    assert_eq!(bytes(&town, &town.host, &attached).await.2, new);
+    assert!(!is_kept(old) && !is_kept(b"old.bin") && is_kept(new));
+
+    let edit = json!({"parts": [{"type": "text", "text": "look"}], "revision": 1});
+    let (status, _, edited) = town.answer(token, "PATCH", &message, Some(&edit)).await;
+    assert_eq!(status, 200, "{edited}");
+    assert_eq!(bytes(&town, &town.host, &attached).await.0, 404);
+    assert!(!is_kept(new) && !is_kept(b"new.bin"));
+
+    let stop = format!("/api/v1/messages/{}/stop", first["id"].as_str().unwrap());
+    town.answer(token, "POST", &stop, None).await;
+    settled(&town, &town.host, second["id"].as_str().unwrap()).await;
+    let path = format!("/api/v1/sessions/{session}/export");
+    let export = town.ask(token, "GET", &path).send().await.unwrap().text().await.unwrap();
+    assert!(export.contains("\"look\"") && !export.contains(".bin"), "{export}");
+    for gone in [&old[..], new] {
+        assert!(!export.contains(data(gone).as_str().unwrap()), "{export}");
+    }
+    town.close().await;
+}

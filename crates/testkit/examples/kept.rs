@@ -1,10 +1,12 @@
-//! A turn of a real agent that is kept between turns, through us and without us: `kept AGENT HOMING COUNT`, for `claude` and `codex`.
+//! A turn of a real agent that is kept between turns, through us and without us: `kept AGENT HOMING COUNT PLACE`, for `claude` and `codex`.
 //!
-//! One stub model answers both, in turns, so that whatever else the machine does meets both. The bare one is the agent's own program,
-//! started as its driver starts it, spoken to in the words that its driver uses, and kept, with nothing in between: from the message on its
-//! input to the end of the turn on its output. Ours is from the request to the final receipt, over a connection that is kept as the pipes
-//! are. Before each of them both rest, because an agent goes on for a moment after the end of its turn (it tidies its memory, and writes
-//! files), and that is no work of the other one's turn. Prints one JSON object.
+//! One stub model answers both, in turns, each as often first as the other, so that whatever else the machine does meets both. The bare
+//! one is the agent's own program, started as its driver starts it, spoken to in the words that its driver uses (`testdata/kept` of the
+//! drivers, which are held to them), and kept, with nothing in between: from the message on its input to the end of the turn on its
+//! output. Ours is from the request to the final receipt, over a connection that is kept as the pipes are. Before each of them both rest,
+//! because an agent goes on for a moment after the end of its turn (it tidies its memory, and writes files), and that is no work of the
+//! other one's turn. The server's database lies below PLACE; the agents' home and directories lie where codex trusts a home, and in no
+//! repository. Prints one JSON object.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -31,9 +33,10 @@ fn main() {
     };
     let exe = next("the binary");
     let count: usize = next("the count").parse().expect("a number");
+    let place = next("a directory");
     let stage = AgentFixture::new(agent);
     let around = stage.directory().parent().expect("it lies somewhere").display().to_string();
-    let setup = Setup::new(exe).for_real_agents().config(&configuration(&stage));
+    let setup = Setup::new(exe).made_in(place).config(&configuration(&stage));
     let homing = setup.variable("HOMING_ROOTS", &around).start();
     let to = json!({
         "conversation": "api:bench/kept",
@@ -44,26 +47,45 @@ fn main() {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for number in 0..WARM + count {
         let words = format!("message {number}");
-        std::thread::sleep(REST);
-        let began = Instant::now();
-        bare.turn(number, &words);
-        let without = began.elapsed();
-        std::thread::sleep(REST);
-        let began = Instant::now();
-        let receipt = client.turn(&to, &words);
-        let through_us = began.elapsed();
-        assert_eq!(receipt["state"], "answered", "{receipt}");
+        let mut without = || {
+            std::thread::sleep(REST);
+            let began = Instant::now();
+            bare.turn(number, &words);
+            began.elapsed()
+        };
+        let mut with = || {
+            std::thread::sleep(REST);
+            let began = Instant::now();
+            let receipt = client.turn(&to, &words);
+            let took = began.elapsed();
+            assert_eq!(receipt["state"], "answered", "{receipt}");
+            took
+        };
+        let (through_us, alone) = if number % 2 == 0 {
+            let alone = without();
+            (with(), alone)
+        } else {
+            let through_us = with();
+            (through_us, without())
+        };
         if number >= WARM {
             ours.push(through_us);
-            theirs.push(without);
+            theirs.push(alone);
         }
     }
-    println!("{}", json!({ "ours_us": median(&mut ours), "bare_us": median(&mut theirs) }));
+    ours.sort_unstable();
+    theirs.sort_unstable();
+    let quarters = |times: &[Duration]| [1, 2, 3].map(|quarter| micros(times[times.len() * quarter / 4]));
+    let ([ours_25, ours, ours_75], [bare_25, bare, bare_75]) = (quarters(&ours), quarters(&theirs));
+    let printed = json!({
+        "ours_us": ours, "ours_p25_us": ours_25, "ours_p75_us": ours_75,
+        "bare_us": bare, "bare_p25_us": bare_25, "bare_p75_us": bare_75,
+    });
+    println!("{printed}");
 }
 
-fn median(times: &mut [Duration]) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
 }
 
 fn configuration(stage: &AgentFixture) -> String {
@@ -126,35 +148,33 @@ impl Client {
     }
 }
 
+/// The words that a driver starts its agent with and speaks to it in.
+fn words_to(agent: RealAgent) -> Value {
+    let text = match agent {
+        RealAgent::Codex => include_str!("../../drivers/testdata/kept/codex.json"),
+        _ => include_str!("../../drivers/testdata/kept/claude.json"),
+    };
+    serde_json::from_str(text).expect("it is JSON")
+}
+
 /// The agent's own program, kept.
 struct Bare {
     agent: RealAgent,
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
-    /// Codex's id of the conversation.
-    thread: String,
+    words: Value,
+    /// Its id of the conversation.
+    conversation: String,
 }
 
 impl Bare {
     fn start(stage: &AgentFixture) -> Self {
-        let args: &[&str] = match stage.agent {
-            RealAgent::Codex => &["app-server"],
-            _ => &[
-                "-p",
-                "--input-format",
-                "stream-json",
-                "--output-format",
-                "stream-json",
-                "--verbose",
-                "--include-partial-messages",
-                "--permission-prompt-tool",
-                "stdio",
-                "--disallowedTools=CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree",
-                "--session-id",
-                "5f0c3a52-6f0e-4b6e-9d58-0c7a52d1c7be",
-            ],
-        };
+        let words = words_to(stage.agent);
+        // Codex gives one of its own.
+        let conversation = "5f0c3a52-6f0e-4b6e-9d58-0c7a52d1c7be".to_owned();
+        let args = words["args"].as_array().expect("arguments").iter();
+        let args = args.map(|word| word.as_str().expect("text").replace("CONVERSATION", &conversation));
         let directory = stage.another_directory("bare");
         let mut command = Command::new(stage.program());
         command.args(args).current_dir(&directory).env_clear().envs(stage.env()).env("HOME", stage.home());
@@ -163,40 +183,41 @@ impl Bare {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the agent starts");
         let input = child.stdin.take().expect("it is piped");
         let output = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let mut bare = Self { agent: stage.agent, child, input, output, thread: String::new() };
-        if bare.agent == RealAgent::Codex {
-            bare.tell(&json!({ "id": 1, "method": "initialize", "params": { "clientInfo": { "name": "bench", "title": "bench", "version": "1" } } }));
-            bare.until(|line| line["id"] == 1);
-            bare.tell(&json!({ "method": "initialized" }));
-            let params =
-                json!({ "cwd": directory, "approvalPolicy": "on-request", "sandbox": "workspace-write" });
-            bare.tell(&json!({ "id": 2, "method": "thread/start", "params": params }));
-            let started = bare.until(|line| line["id"] == 2);
-            bare.thread = started["result"]["thread"]["id"].as_str().expect("a thread has an id").to_owned();
-        } else {
-            let request = json!({ "subtype": "initialize" });
-            bare.tell(&json!({ "type": "control_request", "request_id": "begin", "request": request }));
-            bare.until(|line| line["type"] == "control_response");
+        let opening = words["opening"].as_array().expect("words").clone();
+        let mut bare = Self { agent: stage.agent, child, input, output, words, conversation };
+        for line in opening {
+            bare.tell(&line, &[("DIRECTORY", &directory.display().to_string())]);
+            if line["type"] == "control_request" {
+                bare.until(|said| said["type"] == "control_response");
+            } else if let Some(id) = line.get("id") {
+                let answer = bare.until(|said| said["id"] == *id && said["method"].is_null());
+                assert!(answer.get("error").is_none(), "{line}: {answer}");
+                if let Some(thread) = answer["result"]["thread"]["id"].as_str() {
+                    bare.conversation = thread.to_owned();
+                }
+            }
         }
         bare
     }
 
     fn turn(&mut self, number: usize, words: &str) {
-        if self.agent == RealAgent::Codex {
-            let input = json!([{ "type": "text", "text": words }]);
-            let thread = self.thread.clone();
-            self.tell(&json!({ "id": words, "method": "turn/start", "params": { "threadId": thread, "input": input } }));
-            self.until(|line| line["method"] == "turn/completed");
-        } else {
-            let message = json!({ "role": "user", "content": [{ "type": "text", "text": words }] });
-            let uuid = format!("00000000-0000-4000-8000-{number:012x}");
-            self.tell(&json!({ "type": "user", "message": message, "uuid": uuid }));
-            self.until(|line| line["type"] == "result");
+        let id = format!("00000000-0000-4000-8000-{number:012x}");
+        let line = self.words["message"].clone();
+        self.tell(&line, &[("WORDS", words), ("MESSAGE", &id), ("NUMBER", &id)]);
+        match self.agent {
+            RealAgent::Codex => {
+                let end = self.until(|said| said["method"] == "turn/completed");
+                assert_eq!(end["params"]["turn"]["status"], "completed", "{end}");
+            }
+            _ => drop(self.until(|said| said["type"] == "result")),
         }
     }
 
-    fn tell(&mut self, line: &Value) {
-        // In one write, as a driver would.
+    /// Says it with these in the places of their names, in one write, as a driver would.
+    fn tell(&mut self, line: &Value, of: &[(&str, &str)]) {
+        let known = [("CONVERSATION", self.conversation.as_str()), ("SESSION", "bare"), ("VERSION", "1")];
+        let put = |line: String, (name, value): &(&str, &str)| line.replace(name, value);
+        let line = known.iter().chain(of).fold(line.to_string(), put);
         self.input.write_all(format!("{line}\n").as_bytes()).expect("the agent reads");
     }
 

@@ -47,6 +47,13 @@ impl Setup {
         self
     }
 
+    /// With its directory below this one.
+    #[must_use]
+    pub fn made_in(mut self, place: impl Into<PathBuf>) -> Self {
+        self.made_in = place.into();
+        self
+    }
+
     /// With one more argument for `serve`.
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {

@@ -300,8 +300,10 @@ fn args(launch: &Launch, conversation: &Conversation, mode: Option<&str>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
     use agent::Launch;
     use kernel::{Attempt, Epoch, Failure, Fence, MessageId, Term, Turn};
+    use serde_json::{Value, json};
 
     fn launch() -> Launch {
         let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
@@ -312,6 +314,29 @@ mod tests {
         let mut config = ProgramConfig::new("claude", "/x/homing", "/x/locks", "claude", "/x/home");
         change(&mut config);
         Claude::new(config)
+    }
+
+    #[test]
+    fn a_bare_claude_is_measured_in_the_words_that_this_one_is_spoken_to_in() {
+        let (launch, message) = (launch(), agent::Message::new(MessageId::from_bits(1), "hello"));
+        let new = conversation(&launch, "").unwrap();
+        let Conversation::New(id) = &new else { panic!("it is new") };
+        let (id, said_args) = (id.to_string(), args(&launch, &new, None).unwrap());
+        let mut protocol = ClaudeProtocol::new(launch, String::new(), new, modes(false));
+        let mut out = ProtocolOutput::default();
+        let mut said = |say: &dyn Fn(&mut ClaudeProtocol, &mut ProtocolOutput)| {
+            say(&mut protocol, &mut out);
+            let lines = out.take().1;
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+        };
+        let opening = said(&|protocol, out| protocol.open(out));
+        let words = said(&|protocol, out| protocol.hand(&message, out)).remove(0);
+        let here =
+            [("CONVERSATION", id.as_str()), ("WORDS", "hello"), ("MESSAGE", words["uuid"].as_str().unwrap())];
+        let written = include_str!("../../testdata/kept/claude.json").to_owned();
+        let written = here.into_iter().fold(written, |text, (name, value)| text.replace(name, value));
+        let written: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written, json!({"args": said_args, "opening": opening, "message": words}));
     }
 
     #[test]

@@ -164,10 +164,7 @@ impl Agent for Codex {
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         Box::pin(async move {
             let beginning = self.begin(&launch)?;
-            let overrides = OVERRIDES.into_iter().chain(beginning.key.is_some().then_some(KEY_IN_MEMORY));
-            let mut args: Vec<String> =
-                overrides.flat_map(|setting| ["-c".to_owned(), setting.to_owned()]).collect();
-            args.push("app-server".to_owned());
+            let args = args(beginning.key.is_some());
             self.program.start(launch, args, Vec::new(), || (CodexProtocol::new(beginning), None)).await
         })
     }
@@ -195,6 +192,13 @@ impl Agent for Codex {
     fn close(&self) -> Reply<'_, ()> {
         Box::pin(self.program.close())
     }
+}
+
+fn args(has_key: bool) -> Vec<String> {
+    let overrides = OVERRIDES.into_iter().chain(has_key.then_some(KEY_IN_MEMORY));
+    let mut args: Vec<String> = overrides.flat_map(|setting| ["-c".to_owned(), setting.to_owned()]).collect();
+    args.push("app-server".to_owned());
+    args
 }
 
 /// Codex takes anything else for something else than an id.

@@ -499,3 +499,39 @@ fn files_tools_thoughts_and_plans_are_told() {
     let new = json!({"type": "newThing", "id": "n"});
     assert!(matches!(&tell("item/completed", json!({"item": new}))[..], [AgentEvent::Other { .. }]));
 }
+
+#[test]
+fn a_bare_codex_is_measured_in_the_words_that_this_one_is_spoken_to_in() {
+    let written = include_str!("../../testdata/kept/codex.json");
+    let session = SessionId::from_bits(1).to_string();
+    let here = [("DIRECTORY", "/srv/project"), ("CONVERSATION", "thread-1"), ("WORDS", "hello")];
+    let here = here.into_iter().chain([("VERSION", env!("CARGO_PKG_VERSION")), ("SESSION", &session)]);
+    let written = here.fold(written.to_owned(), |text, (name, value)| text.replace(name, value));
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written["args"], json!(super::super::args(false)));
+
+    // One request that waits for its answer after the other.
+    let mut replay = Replay::new(None);
+    let mut said = vec![replay.ours.remove(0)];
+    let thread = json!({
+        "thread": {"id": "thread-1"}, "approvalPolicy": "on-request", "approvalsReviewer": "user",
+        "sandbox": {"type": "workspaceWrite"},
+    });
+    let account = answer_to("account");
+    let answers = [
+        &json!({"id": 1, "result": {}}),
+        &account,
+        &json!({"id": 2, "result": thread}),
+        &json!({"id": "name", "result": {}}),
+    ];
+    for answer in answers {
+        let (_, lines) = read(&mut replay, answer);
+        said.extend(lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    }
+    assert_eq!(written["opening"], json!(said));
+    let mut out = ProtocolOutput::default();
+    replay.protocol.hand(&Message::new(MessageId::from_bits(1), "hello".to_owned()), &mut out);
+    let mut message: Value = serde_json::from_str(&out.take().1).unwrap();
+    message["id"] = json!("NUMBER");
+    assert_eq!(written["message"], message);
+}

@@ -22,10 +22,9 @@ use crate::agent_protocol::{AgentProtocol, ProtocolOutput};
 use crate::attached::{as_url, blocks};
 use crate::running_agent::gone_if_here;
 
-/// Notifications that codex need not send us: it repeats the whole difference of a turn with every change.
-const UNWANTED: [&str; 2] = ["turn/diff/updated", "item/fileChange/patchUpdated"];
-
-/// Notifications that we pass over in silence, because it changes nothing for us or is said again elsewhere.
+/// Notifications that codex need not send us, because they change nothing for us or are said again elsewhere: each line wakes the
+/// supervisor and us, and one of them repeats the whole difference of a turn with every change. Those that come all the same, because a
+/// version does not know that word for them, are passed over in silence.
 const CHATTER: [&str; 40] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",
@@ -566,7 +565,7 @@ impl AgentProtocol for CodexProtocol {
     fn open(&mut self, out: &mut ProtocolOutput) {
         let params = json!({
             "clientInfo": {"name": "homing", "title": "Homing", "version": env!("CARGO_PKG_VERSION")},
-            "capabilities": {"optOutNotificationMethods": UNWANTED},
+            "capabilities": {"optOutNotificationMethods": &CHATTER[..]},
         });
         self.ask("initialize", params, RequestPurpose::Initialize, out);
     }

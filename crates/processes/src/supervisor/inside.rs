@@ -26,7 +26,7 @@ pub(super) fn view() -> io::Result<OwnedFd> {
 
 pub(super) struct InsideView {
     processes: OwnedFd,
-    /// The agent's own, by their numbers inside. None until they were counted.
+    /// The agent's own, by their numbers inside. None until they are known.
     own: BTreeSet<Process>,
 }
 
@@ -44,10 +44,18 @@ impl InsideView {
         Self { processes, own: BTreeSet::new() }
     }
 
-    /// The agent's own processes are those that are there now, as many as were found from outside a moment ago. If there are others,
-    /// something was just born or has gone, or this does not show everything: then nothing is ever seen by it.
-    pub(super) fn remember_own(&mut self, found: usize) {
-        self.own = self.now().ok().filter(|now| now.len() == found).unwrap_or_default();
+    /// The agent's own processes are those that are there now, if they are known to be nothing else: as many as were just found from
+    /// outside, all of them the agent's own, and the very same when they are looked for again. If not, something was just born or has gone:
+    /// agents begin with others that are soon over. Then it is asked again another time.
+    pub(super) fn learn_own(&mut self, found: &BTreeSet<Process>, again: impl FnOnce() -> BTreeSet<Process>) {
+        if !self.own.is_empty() {
+            return;
+        }
+        if let Some(now) = self.now().ok().filter(|now| now.len() == found.len())
+            && again() == *found
+        {
+            self.own = now;
+        }
     }
 
     /// The agent's own processes, if nothing else is there and all could be looked at.
@@ -111,11 +119,48 @@ mod tests {
     #[test]
     fn where_others_are_there_nothing_is_said_of_the_own() {
         let mut lives = nap();
-        let mut seen = seen_with(&[&lives]);
+        let seen = seen_with(&[&lives]);
         assert_eq!(seen.own_alone(), None, "we are there, too");
-        seen.remember_own(0);
-        assert!(seen.own.is_empty(), "as many as were not found from outside");
         lives.kill().unwrap();
         lives.wait().unwrap();
+    }
+
+    /// A directory that looks like the view of a tree with these processes.
+    fn put(place: &tempfile::TempDir, pids: &[i32]) {
+        for entry in std::fs::read_dir(place.path()).unwrap() {
+            std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
+        }
+        let mine = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let (_, rest) = mine.split_once(' ').unwrap();
+        for pid in pids {
+            std::fs::create_dir(place.path().join(pid.to_string())).unwrap();
+            std::fs::write(place.path().join(format!("{pid}/stat")), format!("{pid} {rest}")).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_told_when_the_agent_was_ready_is_learned_later() {
+        let place = tempfile::tempdir().unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut seen = InsideView::new(rustix::fs::openat(CWD, place.path(), flags, Mode::empty()).unwrap());
+        let outside = |pids: &[i32]| -> BTreeSet<Process> {
+            pids.iter().map(|pid| Process { pid: *pid, started: 1 }).collect()
+        };
+        // One was there when they were looked for from outside, and has gone.
+        put(&place, &[1, 7]);
+        let found = outside(&[100, 107, 108]);
+        seen.learn_own(&found, || found.clone());
+        assert_eq!(seen.own_alone(), None, "not as many");
+        // As many, but one has gone and another has come meanwhile.
+        let found = outside(&[100, 107]);
+        seen.learn_own(&found, || outside(&[100, 109]));
+        assert_eq!(seen.own_alone(), None, "not the same");
+        seen.learn_own(&found, || found.clone());
+        assert_eq!(seen.own_alone().map(|own| own.processes), Some(1));
+        // Once it is known nothing is added.
+        put(&place, &[1, 7, 8]);
+        let found = outside(&[100, 107, 108]);
+        seen.learn_own(&found, || found.clone());
+        assert_eq!(seen.own_alone(), None, "8 is none of the agent's own");
     }
 }

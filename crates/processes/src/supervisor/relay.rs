@@ -163,7 +163,11 @@ impl Relay {
         if std::mem::take(&mut self.wants_list) {
             let others = match self.own_alone() {
                 Some(_) => Vec::new(),
-                None => reaper.family().difference(&self.own).copied().collect(),
+                None => {
+                    let family = reaper.family();
+                    self.learn_own(&family, reaper);
+                    family.difference(&self.own).copied().collect()
+                }
             };
             self.tell(FrameKind::Listed, &process_list::list(others));
         }
@@ -179,12 +183,19 @@ impl Relay {
         let processes = u32::try_from(reaper.own(&family)).unwrap_or(u32::MAX);
         let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
         if self.own.is_empty() {
-            if let Some(inside) = &mut self.inside {
-                inside.remember_own(family.len());
-            }
-            self.own = family;
+            self.own.clone_from(&family);
         }
+        self.learn_own(&family, reaper);
         Counted { processes, newest }
+    }
+
+    /// Lets the view from inside learn which are the agent's own, if nothing else is there.
+    fn learn_own(&mut self, family: &BTreeSet<Process>, reaper: &ProcessReaper) {
+        if let Some(inside) = &mut self.inside
+            && family.is_subset(&self.own)
+        {
+            inside.learn_own(family, || reaper.family());
+        }
     }
 
     /// The agent's end, if it has ended: as its first process says, or as the end of our child.

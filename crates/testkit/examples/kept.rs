@@ -176,8 +176,15 @@ impl Bare {
         let args = words["args"].as_array().expect("arguments").iter();
         let args = args.map(|word| word.as_str().expect("text").replace("CONVERSATION", &conversation));
         let directory = stage.another_directory("bare");
-        let mut command = Command::new(stage.program());
-        command.args(args).current_dir(&directory).env_clear().envs(stage.env()).env("HOME", stage.home());
+        // In a session of its own, as under a supervisor: Linux shares a busy processor out by sessions.
+        let mut command = Command::new("setsid");
+        command
+            .arg(stage.program())
+            .args(args)
+            .current_dir(&directory)
+            .env_clear()
+            .envs(stage.env())
+            .env("HOME", stage.home());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).stderr(Stdio::null());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the agent starts");

@@ -14,13 +14,15 @@ use callers::{Caller, Tries, callers, like, places};
 use futures_util::StreamExt;
 use kernel::{Grant, Role};
 use rows::{Names, Row, rows};
-use rule::{Answer, Bound, Spot, Stands, Target, Whom, expected};
+use rule::{Answer, Bound, Spot, Stands, Takes, Target, Whom, expected};
 use scene::{ALIASES, Scene};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Cells that are asked at the same time, as long as none changes what others look at.
 const AT_ONCE: usize = 24;
+/// A stream that says nothing of the session that it watches by then says nothing of it at all.
+const WATCH_MAX: std::time::Duration = std::time::Duration::from_secs(30);
 /// Wrong answers that are shown.
 const SHOWN_MAX: usize = 60;
 
@@ -178,9 +180,38 @@ async fn ask(
     if let Some(accept) = cell.row.accept {
         request = request.header("accept", accept);
     }
-    let (status, code, body) = read(request.send().await.unwrap()).await;
+    let response = request.send().await.unwrap();
+    let (status, code, body) = match cell.row.takes {
+        Takes::Watch if response.status().is_success() => watched(response, &names.session).await,
+        _ => read(response).await,
+    };
     let is = (status, code.as_deref());
     (is != cell.expected).then(|| told(&cell, method, &path, is, &body))
+}
+
+/// The answer of a stream that watches a session: `gone` if that is what it says of it, and nothing if it tells what happens there.
+async fn watched(response: reqwest::Response, session: &str) -> (u16, Option<String>, Value) {
+    let status = response.status().as_u16();
+    let (mut frames, mut text) = (response.bytes_stream(), String::new());
+    let first = async {
+        while let Some(Ok(bytes)) = frames.next().await {
+            text.push_str(&String::from_utf8_lossy(&bytes));
+            for frame in text
+                .split_inclusive("\n\n")
+                .filter(|frame| frame.ends_with("\n\n") && frame.contains(session))
+            {
+                if frame.starts_with("event: gone\n") {
+                    return Some("gone".to_owned());
+                }
+                if frame.starts_with("event: fact\n") {
+                    return None;
+                }
+            }
+        }
+        Some("the stream ended".to_owned())
+    };
+    let said = tokio::time::timeout(WATCH_MAX, first).await;
+    (status, said.unwrap_or(Some("nothing".to_owned())), Value::Null)
 }
 
 fn filled(path: &str, row: &Row, names: &Names) -> String {

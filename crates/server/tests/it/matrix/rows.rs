@@ -154,6 +154,10 @@ fn open_and_lists() -> Vec<Row> {
         reads("heads"),
         reads("heads").way("stream").accept("text/event-stream"),
         reads("browser_stream").accept("text/event-stream"),
+        row("browser_stream", Takes::Watch, open_spots())
+            .way("watching")
+            .query(|names| format!("watch={}:0", names.session))
+            .accept("text/event-stream"),
         reads("bindings"),
         reads("approvals"),
         reads("agents"),

@@ -116,6 +116,9 @@ pub(super) enum Takes {
     Read,
     /// The right to read, of whoever's machine it is.
     Figures,
+    /// A stream that watches a session: whoever may read gets one, and what it says of a session that they do not see is that it is
+    /// gone.
+    Watch,
     /// Where a message would go.
     Explain,
     /// A session: which right, which grant, and whether it has to be open.
@@ -197,6 +200,13 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
         (Takes::Credential, _) => Ok(()),
         (Takes::Read, _) => right(is, Right::Read),
         (Takes::Figures, _) => right(is, Right::Read).and_then(|()| unbound(is)).and_then(|()| host(is)),
+        (Takes::Watch, Target::Session(spot)) => {
+            let watched = match session(is, spot, Right::Read, Grant::View) {
+                Err(GONE) => (fine, Some("gone")),
+                _ => (fine, None),
+            };
+            return right(is, Right::Read).map_or_else(|no| no, |()| watched);
+        }
         (Takes::Explain, Target::Session(spot)) => return explain(is, spot),
         (Takes::Session { right, grant, open, uses_agent }, Target::Session(spot)) => {
             session(is, spot, right, grant)

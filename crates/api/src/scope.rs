@@ -497,6 +497,10 @@ pub struct ReadyPart {
     /// The remedy, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// A stable word for the remedy: `wait`, `relink`, `mend_agent`, `sign_in`, `read_failure`, `choose_model`, `release`, `place`, `answer`,
+    /// `keep_scope`, `make_room`, `mend_server` or `begin_anew`. There may be more one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy_code: Option<String>,
     /// The session that works in the same directory and is waited for, if you may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -305,6 +305,10 @@ fn part_form(part: &kernel::ReadinessPart, neighbour: Option<Neighbour>) -> Read
             }
             None => part.remedy.map(|remedy| engine::remedy_words(remedy).to_owned()),
         },
+        remedy_code: match neighbour {
+            Some(_) => Some(kernel::Remedy::Wait.word().to_owned()),
+            None => part.remedy.map(|remedy| remedy.word().to_owned()),
+        },
         session: neighbour.and_then(|neighbour| match neighbour {
             Neighbour::Session(session) => Some(session.to_string()),
             Neighbour::Hidden => None,

@@ -3970,6 +3970,11 @@ export interface components {
             name: string;
             /** @description The remedy, in words. */
             remedy?: string | null;
+            /**
+             * @description A stable word for the remedy: `wait`, `relink`, `mend_agent`, `sign_in`, `read_failure`, `choose_model`, `release`, `place`, `answer`,
+             *     `keep_scope`, `make_room`, `mend_server` or `begin_anew`. There may be more one day.
+             */
+            remedy_code?: string | null;
             /** @description The session that works in the same directory and is waited for, if you may see it. */
             session?: string | null;
             since?: components["schemas"]["At"] | null;

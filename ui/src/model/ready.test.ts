@@ -13,7 +13,7 @@ describe('what stands in the way', () => {
 
   it('says why, until when, and which button helps, what blocks first', () => {
     const told = hindrances(
-      ready('blocked', part('approvals', 'waiting', { why: 'asked', until: '2026-01-01T00:00:00Z' }), part('agent', 'blocked', { why: 'signed_out' })),
+      ready('blocked', part('approvals', 'waiting', { why: 'asked', remedy_code: 'answer', until: '2026-01-01T00:00:00Z' }), part('agent', 'blocked', { why: 'signed_out', remedy_code: 'sign_in' })),
     )
     expect(told.map((one) => [one.part, one.isBlocking, one.remedy, one.until])).toEqual([
       ['agent', true, 'sign_in', null],
@@ -39,8 +39,13 @@ describe('what stands in the way', () => {
     expect([told!.session, told!.label]).toEqual(['ses_b', 'Go to that session'])
   })
 
+  it('offers what the server says can be done, whatever the reason', () => {
+    const told = hindrances(ready('blocked', part('moon', 'blocked', { why: 'too_far', remedy_code: 'choose_model' }), part('agent', 'blocked', { why: 'broken' })))
+    expect(told.map((one) => [one.remedy, one.label])).toEqual([['choose_model', 'Choose a model'], ['wait', null]])
+  })
+
   it("has the server's own words for what it does not know", () => {
-    const [told] = hindrances(ready('blocked', part('moon', 'blocked', { why: 'too_far', remedy: 'wait for the tide' })))
-    expect([told!.words, told!.hint]).toEqual(['moon: too far', 'wait for the tide'])
+    const [told] = hindrances(ready('blocked', part('moon', 'blocked', { why: 'too_far', remedy: 'wait for the tide', remedy_code: 'wait_for_tide' })))
+    expect([told!.words, told!.remedy, told!.label, told!.hint]).toEqual(['moon: too far', 'wait', null, 'wait for the tide'])
   })
 })

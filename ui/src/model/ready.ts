@@ -1,10 +1,10 @@
 // Why a session cannot go on at once, in words, and which button helps.
 import type { Readiness, ReadyPart } from '../api/types'
 
-/** What a page can do about it. */
+/** What a page can do about it, in the server's words. */
 export type Remedy =
   | 'relink' | 'mend_agent' | 'sign_in' | 'read_failure' | 'choose_model' | 'release' | 'place' | 'answer' | 'keep_scope' | 'make_room'
-  | 'begin_anew' | 'wait'
+  | 'mend_server' | 'begin_anew' | 'wait'
 
 export interface Hindrance {
   part: string
@@ -22,7 +22,7 @@ export interface Hindrance {
 const LABELS: Record<Remedy, string | null> = {
   relink: 'Choose a directory', mend_agent: 'Look at the agent', sign_in: 'Sign in to the agent', read_failure: 'Read why',
   choose_model: 'Choose a model', release: 'Show what is held', place: 'Show what is held', answer: 'Show the question',
-  keep_scope: 'Give the change up', make_room: null, begin_anew: 'Begin a new session', wait: null,
+  keep_scope: 'Give the change up', make_room: null, mend_server: null, begin_anew: 'Begin a new session', wait: null,
 }
 
 const WORDS: Record<string, string> = {
@@ -51,13 +51,8 @@ const WORDS: Record<string, string> = {
   not_allowed: 'It may not be used.',
 }
 
-const REMEDIES: Record<string, Remedy> = {
-  'directory missing': 'relink', 'directory elsewhere': 'relink', 'directory not_allowed': 'relink', 'agent signed_out': 'sign_in',
-  'agent failing': 'read_failure', 'model missing': 'choose_model', 'queue held_other_scope': 'place', 'queue held_asked': 'release',
-  'queue held_after_failure': 'release', 'approvals asked': 'answer',
-}
-const BY_WHY: Record<string, Remedy> = { changing: 'keep_scope', errand: 'wait', crowded: 'make_room', ended: 'begin_anew' }
-const BY_PART: Record<string, Remedy> = { agent: 'mend_agent', directory: 'relink', model: 'choose_model' }
+/** The server's word for what can be done; of one that this page does not know, the server's sentence is shown. */
+const remedyOf = (part: ReadyPart): Remedy => (Object.hasOwn(LABELS, part.remedy_code ?? '') ? (part.remedy_code as Remedy) : 'wait')
 
 /**
  * What stands in the way, what blocks first. Advice says nothing, but for a list of commands that a command waits for; `isCommand` if
@@ -76,7 +71,7 @@ export function hindrances(readiness: Readiness | null, isCommand = false): Hind
 function hindrance(part: ReadyPart): Hindrance {
   const why = part.why ?? 'unknown'
   const key = `${part.name} ${why}`
-  const remedy = REMEDIES[key] ?? BY_WHY[why] ?? (part.state === 'blocked' ? BY_PART[part.name] : undefined) ?? 'wait'
+  const remedy = remedyOf(part)
   const label = part.session ? 'Go to that session' : LABELS[remedy]
   return {
     part: part.name,

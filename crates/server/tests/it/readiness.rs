@@ -148,6 +148,7 @@ async fn a_reader_is_told_when_a_session_waits_is_blocked_and_is_ready_again_and
     assert_eq!(words(&waits), [(Ready::Waiting, vec!["asked"])]);
     let part = waits[0].parts.iter().find(|part| part.name == "approvals").unwrap();
     assert!(part.until.is_some() && part.remedy.is_some(), "until when, and what can be done: {part:?}");
+    assert_eq!(part.remedy_code.as_deref(), Some("answer"), "as a word for programs, too");
     assert_eq!(waits[0], client.readiness(&session).await.unwrap(), "the same as for those who ask");
 
     // What waits behind it is nobody's trouble; once it is held, somebody has to do something.

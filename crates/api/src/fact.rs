@@ -77,6 +77,9 @@ pub struct SaidMessage {
     pub cut: bool,
     /// The person who said it.
     pub by: Who,
+    /// The door by which it came in: `cli`, `browser` or `http`; none if that is not known. There may be more one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<String>,
     /// When it was accepted.
     pub at: At,
     /// The images and files that go along with it.

@@ -419,6 +419,9 @@ pub struct Receipt {
     /// The person who said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Who>,
+    /// The door by which it came in: `cli`, `browser` or `http`; none if that is not known, and in the answer that accepts it. There may be more one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<String>,
     /// Where it stands.
     pub state: ReceiptState,
     /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `other_scope`, `session_ended`, `expired`,

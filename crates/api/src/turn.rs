@@ -38,6 +38,9 @@ pub struct TurnSummary {
     pub message: String,
     /// The person who said that.
     pub by: Who,
+    /// The door by which it came in: `cli`, `browser` or `http`; none if that is not known. There may be more one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<String>,
     /// When it began.
     pub at: At,
     /// When it ended; none while it is under way.

@@ -26,6 +26,8 @@ pub struct SaidView {
     pub by: PersonId,
     /// The handle of its sender.
     pub sender: Option<String>,
+    /// The door by which it came in, where that is known.
+    pub door: Option<String>,
     /// When it was accepted.
     pub at: Moment,
     pub text: String,
@@ -87,6 +89,7 @@ impl Views {
                 message: receipt.message,
                 by: receipt.by,
                 sender,
+                door: receipt.door,
                 at: receipt.accepted_at,
                 text,
                 is_cut,

@@ -60,6 +60,7 @@ fn receipt(session: String) -> api::Receipt {
         by: None,
         id,
         session,
+        door: None,
         state: api::ReceiptState::Waiting,
         why: None,
         hint: None,

@@ -123,11 +123,12 @@ fn page(facts: &[Arc<SharedFact>], next: Number, said: Option<Vec<SaidView>>) ->
 }
 
 fn said_form(said: SaidView) -> (String, SaidMessage) {
-    let SaidView { message, by, sender, at: accepted_at, text, is_cut, attachments } = said;
+    let SaidView { message, by, sender, door, at: accepted_at, text, is_cut, attachments } = said;
     let form = SaidMessage {
         text,
         cut: is_cut,
         by: Who { id: by.to_string(), handle: sender },
+        door,
         at: at(accepted_at),
         attachments: attached_form(message, attachments),
     };

@@ -318,6 +318,7 @@ fn meta_of(door: &HttpDoor, request: &Request) -> RequestMeta {
     let correlation = sane.map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), str::to_owned);
     let entry = match headers.get("x-homing-door").map(HeaderValue::as_bytes) {
         Some(b"cli") => "cli",
+        Some(b"browser") => "browser",
         _ => "http",
     };
     let (address, secure) = (source.map(|source| source.address), source.is_some_and(|source| source.secure));

@@ -46,6 +46,7 @@ fn turn_form(view: TurnView) -> Option<TurnSummary> {
         turn: row.turn?.0,
         message: row.message.to_string(),
         by: Who { id: row.by.to_string(), handle: sender },
+        door: row.door,
         at: at(began_at),
         ended_at: outcome.map(|_| at(row.changed_at)),
         outcome,

@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 19] = [
+const STEPS: [Migration; 20] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -38,6 +38,7 @@ const STEPS: [Migration; 19] = [
     Migration { sql: include_str!("../migrations/0017_marks.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0018_needs.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0019_search.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0020_doors.sql"), then: begin_doors },
 ];
 
 /// The newest step that this version knows.
@@ -122,6 +123,21 @@ fn begin_last_words(step: &Transaction<'_>) -> rusqlite::Result<()> {
             words.hear(Turn(turn), &kind, &body);
         }
         write.execute(params![sid, words.of(Turn(over))])?;
+    }
+    Ok(())
+}
+
+/// A message's door stood in the entry of the audit that says that it was accepted, and nowhere else.
+fn begin_doors(step: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut accepted =
+        step.prepare("SELECT subject, door FROM audit WHERE verb = 'say' AND refused IS NULL")?;
+    let mut write = step.prepare("UPDATE messages SET door = ?2 WHERE id = ?1")?;
+    let mut rows = accepted.query([])?;
+    while let Some(row) = rows.next()? {
+        let (subject, door): (Option<String>, String) = (row.get(0)?, row.get(1)?);
+        if let Some(Ok(message)) = subject.map(|subject| subject.parse::<MessageId>()) {
+            write.execute(params![message.stored(), door])?;
+        }
     }
     Ok(())
 }
@@ -288,6 +304,38 @@ mod tests {
         let last = (Some("time_limit".to_owned()), Some(18), Some(180));
         let none = (0, 0, (None, None, None), None);
         assert_eq!(rows, [(1, 0, last, Some("here it is".to_owned())), none]);
+    }
+
+    /// The audit knows of the messages that were accepted, and of nothing else whose subject looks like one.
+    #[test]
+    fn messages_have_the_door_that_the_audit_knows_by_the_step_that_gives_them_one() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..19).for_each(|number| take(&mut db, number).unwrap());
+        let message = |number| MessageId::from_bits(number);
+        for number in [1, 2] {
+            db.execute(
+                "INSERT INTO messages (id, sid, by, created, if_new_ignored, accepted_at, state, pending, revision, seat, changed_at)
+                 VALUES (?1, 1, 1, 0, 0, 0, 'waiting', 1, 0, 0, 0)",
+                [message(number).stored()],
+            )
+            .unwrap();
+        }
+        for (verb, subject, door, refused) in [
+            ("say", Some(message(1).to_string()), "cli", None),
+            ("say", Some(message(2).to_string()), "http", Some("not_allowed")),
+            ("say", None, "http", Some("not_found")),
+            ("withdraw", Some(message(2).to_string()), "http", None),
+        ] {
+            db.execute(
+                "INSERT INTO audit (at, oid, verb, door, correlation, subject, refused, number) VALUES (0, 1, ?1, ?2, 'c', ?3, ?4, 1)",
+                params![verb, door, subject, refused],
+            )
+            .unwrap();
+        }
+        migrate(&mut db, 19).unwrap();
+        let mut rows = db.prepare("SELECT door FROM messages ORDER BY id").unwrap();
+        let doors = rows.query_map([], |row| row.get::<_, Option<String>>(0)).unwrap();
+        assert_eq!(doors.collect::<Result<Vec<_>, _>>().unwrap(), [Some("cli".to_owned()), None]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn turns(
     bytes: usize,
 ) -> Result<Vec<TurnRow>, SqliteError> {
     let read =
-        |row: &Row<'_>| Ok(TurnRow { message: message_shown_row(row)?, began_at: Columns(row).moment(21)? });
+        |row: &Row<'_>| Ok(TurnRow { message: message_shown_row(row)?, began_at: Columns(row).moment(22)? });
     let before = before.map_or(i64::MAX, |before| i64::from(before.0));
     read_all(db, &turns_sql(), params![session.stored(), before, rows(limit), rows(bytes)], read)
 }

@@ -344,7 +344,7 @@ fn read_sessions(
 pub(crate) const RECEIPT_COLUMNS: &str =
     "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
     m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at,
-    m.delivery, m.epoch, m.unattended";
+    m.delivery, m.epoch, m.unattended, m.door";
 pub(crate) const MESSAGES: &str =
     "messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
 
@@ -367,6 +367,7 @@ fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, SqliteError> {
         previous: row.previous(11)?,
         if_new_ignored: row.flag(13)?,
         unattended: row.flag(18)?,
+        door: row.text_maybe(19)?.map(str::to_owned),
         accepted_at: row.moment(14)?,
         changed_at: row.moment(15)?,
     })
@@ -438,8 +439,8 @@ pub(crate) fn message_shown_row(row: &Row<'_>) -> Result<QueuedRow, SqliteError>
     let columns = Columns(row);
     Ok(QueuedRow {
         receipt: receipt_row(row)?,
-        sender: columns.text_maybe(19)?.map(str::to_owned),
-        words: columns.bytes_maybe(20)?.map(Bytes::copy_from_slice),
+        sender: columns.text_maybe(20)?.map(str::to_owned),
+        words: columns.bytes_maybe(21)?.map(Bytes::copy_from_slice),
         attachments: Vec::new(),
     })
 }

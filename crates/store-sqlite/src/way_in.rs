@@ -483,6 +483,7 @@ impl SqliteTx {
             delivery,
             under,
             unattended,
+            door,
             reply,
         } = new;
         let Accepted { message, session, created, previous, if_new_ignored, at } = accepted;
@@ -503,8 +504,9 @@ impl SqliteTx {
         }
         self.run(
             "INSERT INTO messages (id, sid, by, body, reply, created, previous, previous_why, if_new_ignored,
-                                   accepted_at, state, pending, revision, seat, changed_at, delivery, under, unattended)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10, ?12, ?13, ?14)",
+                                   accepted_at, state, pending, revision, seat, changed_at, delivery, under, unattended,
+                                   door)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10, ?12, ?13, ?14, ?15)",
             params![
                 message.stored(),
                 sid,
@@ -520,6 +522,7 @@ impl SqliteTx {
                 record::delivery_word(delivery),
                 under.map(|epoch| epoch.0),
                 unattended,
+                door,
             ],
         )
         .map(drop)

@@ -81,6 +81,8 @@ pub struct ReceiptRow {
     pub if_new_ignored: bool,
     /// Nobody sits in front of it: its sender said so.
     pub unattended: bool,
+    /// The door by which it came in; none if it came along with its session from elsewhere.
+    pub door: Option<String>,
     pub accepted_at: Moment,
     /// When the last change of its state happened.
     pub changed_at: Moment,

@@ -16,6 +16,7 @@ export function whenSignedOut(then: () => void): void {
 }
 
 async function asked(request: Request): Promise<Response> {
+  request.headers.set('X-Homing-Door', 'browser')
   let response: Response
   try {
     response = await fetch(request)

@@ -3997,6 +3997,8 @@ export interface components {
             changed_at: components["schemas"]["At"];
             /** @description The delivery that its sender wanted. */
             delivery: components["schemas"]["Delivery"];
+            /** @description The door by which it came in: `cli`, `browser` or `http`; none if that is not known, and in the answer that accepts it. There may be more one day. */
+            door?: string | null;
             /**
              * Format: int32
              * @description The epoch of the scope that it was written for, once that is known.
@@ -4403,6 +4405,8 @@ export interface components {
             by: components["schemas"]["Who"];
             /** @description True if there are more of them: `GET /messages/{id}?words=true` has all. A page has at most about a mebibyte of words. */
             cut?: boolean;
+            /** @description The door by which it came in: `cli`, `browser` or `http`; none if that is not known. There may be more one day. */
+            door?: string | null;
             /** @description Its words. */
             text: string;
         };
@@ -4939,6 +4943,8 @@ export interface components {
             by: components["schemas"]["Who"];
             /** @description True if there are more of them. */
             cut?: boolean;
+            /** @description The door by which it came in: `cli`, `browser` or `http`; none if that is not known. There may be more one day. */
+            door?: string | null;
             ended_at?: components["schemas"]["At"] | null;
             /**
              * Format: int64

@@ -62,7 +62,7 @@ export interface MessageWords {
   attachments?: Attached[]
   /** There are more of them than are here. */
   cut?: boolean
-  /** The door by which it came, where the server says so. */
+  /** The door by which it came in, where that is known. */
   door?: string | null
   /** Why they are not here, if they could not be had. */
   problem?: string

@@ -44,5 +44,8 @@ export const money = (micros: number): string => `$${(micros / 1_000_000).toFixe
 
 export const many = (number: number, one: string, more = `${one}s`): string => `${number.toLocaleString()} ${number === 1 ? one : more}`
 
+/** The door by which something came, in words. */
+export const doorWords = (door: string): string => ({ browser: 'from a browser', cli: 'from a terminal', http: 'from a program' })[door] ?? `by ${door}`
+
 /** Words on one line: where they only stand for themselves, a line's end is a space. */
 export const onOneLine = (text: string): string => text.slice(0, 2_000).replace(/\s+/g, ' ').trim()

@@ -77,11 +77,29 @@ async fn words_come_with_their_facts_and_say_if_they_are_cut() {
     assert_eq!((&of(0)["text"], &of(0)["cut"]), (&json!("!ask tool"), &Value::Null));
     assert_eq!((of(0)["by"]["handle"].as_str(), of(3)["text"].as_str()), (Some("ann"), Some("last")));
     assert_eq!(of(0)["attachments"][0]["kind"], "image");
+    assert_eq!(of(0)["door"], "test", "by which door it came");
     let lengths = [1, 2].map(|index| of(index)["text"].as_str().unwrap().len());
     assert_eq!(lengths, [600_000, 4_096], "the second does not fit beside the first");
     assert_eq!((&of(1)["cut"], &of(2)["cut"]), (&Value::Null, &json!(true)));
     let one = get(&town, &ann, &format!("/api/v1/sessions/{session}/facts?before=3&words=true")).await;
     assert_eq!(one["messages"].as_object().unwrap().len(), 1, "only those that the page names");
+    town.close().await;
+}
+
+/// The door that a program says it is, of those that there are.
+#[tokio::test]
+async fn a_message_says_by_which_door_it_came() {
+    let town = Town::new(&[]).await;
+    let ann = town.host.clone();
+    for (said, door) in [("cli", "cli"), ("browser", "browser"), ("moon", "http")] {
+        let body = json!({"to": {"new": {}}, "text": "hello"});
+        let ask = town.ask(Some(&ann.token), "POST", "/api/v1/messages").header("x-homing-door", said);
+        let (status, _, receipt) = crate::town::read(ask.json(&body).send().await.unwrap()).await;
+        assert_eq!(status, 202, "{receipt}");
+        let message =
+            get(&town, &ann, &format!("/api/v1/messages/{}", receipt["id"].as_str().unwrap())).await;
+        assert_eq!(message["door"], door, "{said}");
+    }
     town.close().await;
 }
 
@@ -98,7 +116,7 @@ async fn turns_are_listed_from_the_newest_on() {
     assert_eq!(told, [(Some(3), Some("failed")), (Some(2), Some("answered")), (Some(1), Some("answered"))]);
     assert_eq!((items[2]["words"].as_str(), &items[2]["cut"]), (Some("one"), &Value::Null));
     assert_eq!((items[1]["words"].as_str().unwrap().len(), &items[1]["cut"]), (256, &json!(true)));
-    assert_eq!(items[1]["by"]["handle"], "ann");
+    assert_eq!((&items[1]["by"]["handle"], &items[1]["door"]), (&json!("ann"), &json!("test")));
     let facts = get(&town, &ann, &format!("/api/v1/sessions/{session}/facts?limit=500")).await;
     for turn in items {
         let fact = |number: &Value| &facts["items"][number.as_u64().unwrap() as usize - 1];

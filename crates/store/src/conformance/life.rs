@@ -35,6 +35,7 @@ pub async fn a_receipt_tells_a_messages_whole_life<F: Fixture>() {
     let over = (Answered, Some(Turn(1)), Some(Number(5)), Some(Number(7)), Moment(5_060));
     assert_eq!(life().await, over);
     assert_eq!(receipt(store, 1).await.accepted_at, Moment(1_001));
+    assert_eq!(receipt(store, 1).await.door.as_deref(), Some("test"), "the door by which it came in");
     let row = row(store, ses(1)).await;
     assert_eq!((row.pending, row.at, row.touched_at), (0, Number(7), Moment(5_060)));
     let on = on.reopen().await;

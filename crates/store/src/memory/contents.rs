@@ -127,6 +127,7 @@ pub(super) struct MessageRow {
     pub(super) by: PersonId,
     pub(super) delivery: kernel::Delivery,
     pub(super) unattended: bool,
+    pub(super) door: Option<&'static str>,
     pub(super) reply: Option<kernel::Address>,
     pub(super) accepted: Accepted,
     pub(super) words: Bytes,

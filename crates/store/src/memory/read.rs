@@ -184,6 +184,7 @@ impl Contents {
             previous,
             if_new_ignored,
             unattended: said.unattended,
+            door: said.door.map(str::to_owned),
             accepted_at: at,
             changed_at,
         })

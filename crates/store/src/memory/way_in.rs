@@ -323,11 +323,13 @@ impl Contents {
             delivery,
             under,
             unattended,
+            door,
             reply,
         } = new;
         let (message, session, at) = (accepted.message, accepted.session, accepted.at);
         self.count_words(session, words_bytes(&words) + attached_bytes(&attachments), 0);
-        let said = MessageRow { by, delivery, unattended, reply, accepted, words, attachments };
+        let door = Some(door);
+        let said = MessageRow { by, delivery, unattended, door, reply, accepted, words, attachments };
         self.messages.insert(message, said);
         if let Some(kept) = self.sessions.get_mut(&session) {
             let of = Some(message);
@@ -353,8 +355,8 @@ impl Contents {
             let (created, previous, if_new_ignored) = (false, None, false);
             let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
             self.count_words(session, words_bytes(&words) + attached_bytes(&attachments), 0);
-            let said =
-                MessageRow { by, delivery, unattended: false, reply: None, accepted, words, attachments };
+            let (unattended, door, reply) = (false, None, None);
+            let said = MessageRow { by, delivery, unattended, door, reply, accepted, words, attachments };
             self.messages.insert(message, said);
             self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));
         }

@@ -194,6 +194,7 @@ fn message(
         delivery,
         under,
         unattended,
+        door: trail.door,
         reply,
     };
     writes.push(Write::Message(Box::new(row)));

@@ -89,6 +89,7 @@ pub struct MessageWrite {
     pub delivery: Delivery,
     pub under: Option<Epoch>,
     pub unattended: bool,
+    pub door: &'static str,
     pub reply: Option<Address>,
 }
 

@@ -5,7 +5,7 @@ use crate::check::{directory, is_longer, words};
 use crate::object::whole_small;
 use crate::{At, Choice, Grantee, Invalid, Who};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -55,6 +55,42 @@ pub struct Approval {
     /// When it was answered, or lapsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<At>,
+}
+
+/// A choice of questions, and a page of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ApprovalsQuery {
+    /// Where they stand; the open ones if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub state: Option<ApprovalsState>,
+    /// Only those of this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    pub session: Option<String>,
+    /// The most items on the page; 50 if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<u32>,
+    /// Where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 4_100)]
+    pub cursor: Option<String>,
+}
+
+/// The questions that a list shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalsState {
+    /// Those that wait for somebody.
+    #[default]
+    Open,
+    /// Those that were answered or have lapsed.
+    Settled,
+    /// Both.
+    All,
 }
 
 /// Where a question stands. All but the first are final.

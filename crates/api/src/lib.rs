@@ -48,8 +48,8 @@ pub use agent::{
     Abilities, Account, Agent, FilesTaken, MemoryMove, NewAccount, SignIn, TriedVersions, VersionAge,
 };
 pub use approval::{
-    Answer, AnsweredBefore, Approval, ApprovalAnswer, ApprovalState, NewRule, OnlyThese, QuestionForm,
-    Remember, Rule, RuleEffect,
+    Answer, AnsweredBefore, Approval, ApprovalAnswer, ApprovalState, ApprovalsQuery, ApprovalsState, NewRule,
+    OnlyThese, QuestionForm, Remember, Rule, RuleEffect,
 };
 pub use at::{At, NotAMoment};
 pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};

@@ -14,7 +14,7 @@ use kernel::{
     RuleId, SessionId, Turn, authorize, grant_of, may_answer, people::RULES_MAX,
 };
 use serde::Deserialize;
-use store::{ApprovalRow, ApprovalState, RememberedRule, Seer, StoreError};
+use store::{ApprovalRow, ApprovalState, ApprovalsQuery, RememberedRule, Seer, StoreError, WhichApprovals};
 
 /// The longest name of a tool that a rule can be made for.
 const TOOL_BYTES_MAX: usize = 256;
@@ -68,9 +68,25 @@ pub struct Settled {
 impl Views {
     /// Open questions, oldest first.
     pub async fn approvals(&self, by: &Principal, limit: usize) -> Result<Vec<ApprovalView>, ViewError> {
+        self.approvals_page(by, WhichApprovals::Open, None, None, limit).await
+    }
+
+    /// A page of questions: of one session, if one is named, and after the last one of the page before.
+    pub async fn approvals_page(
+        &self,
+        by: &Principal,
+        which: WhichApprovals,
+        session: Option<SessionId>,
+        after: Option<(Moment, ApprovalId)>,
+        limit: usize,
+    ) -> Result<Vec<ApprovalView>, ViewError> {
         may_read(by, "approval")?;
+        if let Some(session) = session {
+            self.seen(by, session).await?;
+        }
+        let query = ApprovalsQuery { by: Seer::of(by), which, session, after, limit };
         let mut views = Vec::new();
-        for row in self.ports.store.approvals(Seer::of(by), limit).await? {
+        for row in self.ports.store.approvals(query).await? {
             views.push(self.approval_view(by, row).await?);
         }
         Ok(views)

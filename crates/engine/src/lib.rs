@@ -118,6 +118,7 @@ pub use store::{
     NewPerson, NodeRow, OfferRow, OrgRow, OrgSettings, Outgoing, OutgoingKind, OutgoingState, PassageKind,
     PersonRow, Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionCounts,
     SessionFilter, SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView, Wanted, Which,
+    WhichApprovals,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{

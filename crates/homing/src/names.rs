@@ -5,8 +5,8 @@
 
 use anyhow::Result;
 use api::{
-    Explained, FactsQuery, LIMIT_MAX, Offer, PageQuery, RouteQuery, RuleFact, Session, SessionsQuery, What,
-    Worktrees, WorktreesQuery,
+    ApprovalsQuery, Explained, FactsQuery, LIMIT_MAX, Offer, RouteQuery, RuleFact, Session, SessionsQuery,
+    What, Worktrees, WorktreesQuery,
 };
 use kernel::{ApprovalId, MessageId, RuleId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -330,7 +330,7 @@ async fn messages(name: &str, remote: &Remote) -> Result<Vec<String>> {
 /// The questions that go by this name: open ones, those that this terminal was shown, and those that the log here has last.
 async fn approvals(name: &str, remote: &Remote) -> Result<Vec<String>> {
     let typed = TypedName::new(ApprovalId::PREFIX, name);
-    let open = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?.items;
+    let open = remote.client.approvals(&ApprovalsQuery::default()).await.or_cli_error()?.items;
     let mut ids: Vec<String> = open.into_iter().map(|asked| asked.id).collect();
     ids.extend(shown_here(Kind::Approval, remote));
     ids.retain(|id| typed.is_of(id));

@@ -1,5 +1,6 @@
 //! Questions of agents that wait for a person, and the rules for them.
 
+use crate::cursor;
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, Query, limit, session_id};
 use crate::messages::granted_response;
@@ -8,17 +9,17 @@ use crate::people::{grantee_form, grantee_of, who};
 use crate::problem::{ApiError, ApiResult};
 use crate::wire::{answer_form, answer_of, answerer_word, at};
 use api::{
-    Approval, ApprovalAnswer, ApprovalState, Choice, Code, Done, NewRule, OnlyThese, Page, PageQuery,
-    QuestionForm, Rule, RuleEffect,
+    Approval, ApprovalAnswer, ApprovalState, ApprovalsQuery, ApprovalsState, Choice, Code, Done, NewRule,
+    OnlyThese, Page, QuestionForm, Rule, RuleEffect,
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{ApprovalView, ApprovalWords, RuleRow, who_changed};
+use engine::{ApprovalView, ApprovalWords, RuleRow, WhichApprovals, who_changed};
 use http::StatusCode;
 use kernel::{ApprovalForm, ApprovalId, Remember, Request, RuleId};
 
 problems! {
-    ListProblems = [Invalid, BadCursor, RightMissing];
+    ListProblems = [Invalid, BadCursor, NotFound, RightMissing];
     ReadProblems = [NotFound, RightMissing];
     AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, UnfitAnswer, NotFound, NotAllowed,
         RightMissing, RoleTooLow, BoundElsewhere, NotYoursToAnswer, SessionEnded, IdempotencyConflict, TooLate, Lapsed,
@@ -51,23 +52,37 @@ pub(crate) struct RuleName {
     id: String,
 }
 
-/// List open questions
+/// List questions
 ///
-/// The oldest first. Answered ones leave the list, so there is no next page.
+/// The open ones, the oldest first; with `state=settled` those that were answered or have lapsed, with `state=all` both, the newest first
+/// and each with who answered, what and when. With `session`, those of one session.
 #[utoipa::path(
-    get, path = "/api/v1/approvals", tag = "approvals", operation_id = "approvals", params(PageQuery),
-    responses((status = 200, description = "Open questions.", body = Page<Approval>), ListProblems),
+    get, path = "/api/v1/approvals", tag = "approvals", operation_id = "approvals", params(ApprovalsQuery),
+    responses((status = 200, description = "A page of questions.", body = Page<Approval>), ListProblems),
 )]
 pub(crate) async fn list(
     State(door): State<SharedDoor>,
     caller: Caller,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ApprovalsQuery>,
 ) -> ApiResult<Json<Page<Approval>>> {
-    if query.cursor.is_some() {
-        return Err(ApiError::new(Code::BadCursor, "this list has one page").at("cursor"));
-    }
-    let views = door.engine.views().approvals(&caller.by, limit(query.limit)?).await?;
-    Ok(Json(Page { items: views.into_iter().map(approval_form).collect(), next: None }))
+    let which = match query.state.unwrap_or_default() {
+        ApprovalsState::Open => WhichApprovals::Open,
+        ApprovalsState::Settled => WhichApprovals::Settled,
+        ApprovalsState::All => WhichApprovals::All,
+    };
+    let (limit, after) = (limit(query.limit)?, cursor::read_approvals(which, query.cursor.as_deref())?);
+    let session = match &query.session {
+        Some(session) => Some(session_id("session", session, &door, &caller.by).await?),
+        None => None,
+    };
+    // One more than asked for tells whether there is a next page.
+    let views = door.engine.views();
+    let mut found = views.approvals_page(&caller.by, which, session, after, limit + 1).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| more).map(|last| (last.row.asked_at, last.row.approval));
+    let next = last.map(|last| cursor::approvals(which, last));
+    Ok(Json(Page { items: found.into_iter().map(approval_form).collect(), next }))
 }
 
 /// Show a question

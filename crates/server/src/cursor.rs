@@ -2,7 +2,8 @@
 
 use crate::problem::{ApiError, ApiResult};
 use api::Code;
-use kernel::{Address, Moment, SessionId};
+use engine::WhichApprovals;
+use kernel::{Address, ApprovalId, Moment, SessionId};
 
 pub(crate) fn sessions(at: (Moment, SessionId)) -> String {
     format!("s{:x}.{}", at.0.0, at.1)
@@ -37,6 +38,29 @@ pub(crate) fn search(place: u64) -> String {
 
 pub(crate) fn read_search(cursor: Option<&str>) -> ApiResult<Option<u64>> {
     read(cursor, |text| small(text.strip_prefix('f')?))
+}
+
+/// Open questions are in another order than settled ones, so each choice has cursors of its own.
+pub(crate) fn approvals(which: WhichApprovals, at: (Moment, ApprovalId)) -> String {
+    format!("{}{:x}.{}", approvals_mark(which), at.0.0, at.1)
+}
+
+pub(crate) fn read_approvals(
+    which: WhichApprovals,
+    cursor: Option<&str>,
+) -> ApiResult<Option<(Moment, ApprovalId)>> {
+    read(cursor, |text| {
+        let (moment, approval) = text.strip_prefix(approvals_mark(which))?.split_once('.')?;
+        Some((Moment(small(moment)?), approval.parse().ok()?))
+    })
+}
+
+fn approvals_mark(which: WhichApprovals) -> &'static str {
+    match which {
+        WhichApprovals::Open => "qo",
+        WhichApprovals::Settled => "qs",
+        WhichApprovals::All => "qa",
+    }
 }
 
 /// An address is long enough; its `%` would be escaped once more in a query, so another mark stands for it.
@@ -107,6 +131,13 @@ mod tests {
         assert!(read_heads(Some(&texts[2])).is_err());
         assert!(read_bindings(Some(&texts[0])).is_err());
         assert!(read_heads(Some("hffffffffffffffff")).is_err());
+        let asked = (Moment(8), ApprovalId::from_bits(1));
+        let question = approvals(WhichApprovals::Settled, asked);
+        assert_eq!(read_approvals(WhichApprovals::Settled, Some(&question)).unwrap(), Some(asked));
+        assert!(
+            read_approvals(WhichApprovals::Open, Some(&question)).is_err()
+                && read_search(Some(&question)).is_err()
+        );
         assert_eq!(read_people(Some(&people("ann"))).unwrap().as_deref(), Some("ann"));
         assert_eq!(read_audit(Some(&audit(17))).unwrap(), Some(17));
         assert!(read_people(Some("pa/b")).is_err() && read_audit(Some(&heads(3))).is_err());

@@ -7,6 +7,7 @@
 //! `migrations` is how the tables came to be, `backup` how they are carried elsewhere and back. Nothing of SQLite leaves this room.
 
 mod append;
+mod approvals;
 mod audit;
 mod backup;
 mod change;

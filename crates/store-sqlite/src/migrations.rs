@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 20] = [
+const STEPS: [Migration; 21] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -39,6 +39,7 @@ const STEPS: [Migration; 20] = [
     Migration { sql: include_str!("../migrations/0018_needs.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0019_search.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0020_doors.sql"), then: begin_doors },
+    Migration { sql: include_str!("../migrations/0021_questions.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

@@ -1,5 +1,6 @@
 //! Query plans: what is not on a page must not cost anything: every list is read from an index in its own order.
 
+use crate::approvals;
 use crate::audit::{self, chain_sql, keys_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
 use crate::counts;
@@ -19,8 +20,7 @@ use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
 use crate::tx::{STORED_SESSION, WHO};
 use crate::view::{
-    self, BINDINGS_OWNED, HEADS_OWNED, QUEUE_ATTACHMENTS, approvals_owned_sql, owned_sql, queue_shown_sql,
-    queue_sql,
+    self, BINDINGS_OWNED, HEADS_OWNED, QUEUE_ATTACHMENTS, owned_sql, queue_shown_sql, queue_sql,
 };
 use crate::way_in::{self, CLEAR_KEYS};
 use rusqlite::{Connection, StatementStatus};
@@ -61,7 +61,6 @@ fn statements() -> Vec<(String, &'static str)> {
         (FIRST_SEAT.into(), "messages_queue"),
         (INBOX.into(), "sqlite_autoindex_messages_1"),
         (BINDINGS_OWNED.into(), "bindings_of_owner"),
-        (approvals_owned_sql(), "approvals_open"),
         (HEADS_OWNED.into(), "sessions_place"),
         (AWAKE.into(), "sessions_awake"),
         (WAITING.into(), "PRIMARY KEY"),
@@ -152,7 +151,7 @@ fn statements() -> Vec<(String, &'static str)> {
         (chain_sql(audit::BY), "audit_by"),
         (chain_sql(audit::VERB), "audit_verb"),
         (chain_sql(audit::ABOUT), "PRIMARY KEY"),
-        (view::approvals_bound_sql(), "approvals_open"),
+        (approvals::of_session_sql("a.state = 'open'", ""), "approvals_of_session"),
         (view::HEAD_BOUND.into(), "sqlite_autoindex_sessions_1"),
         (row_changes::OF_PERSON.into(), "row_changes_place"),
         (row_changes::GIVEN_TO.into(), "PRIMARY KEY"),
@@ -169,7 +168,7 @@ fn statements_that_sort() -> Vec<(String, &'static str)> {
         (view::granted_sql(view::LISTS[1]), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::granted_sql(view::LISTS[2]), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::BINDINGS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
-        (view::approvals_granted_sql(), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (approvals::granted_sql("a.state = 'open'", ""), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::HEADS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::BINDINGS_BOUND.into(), "bindings_of_session"),
         (view::turn_sql(), "messages_turn"),

@@ -6,8 +6,8 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
-    append, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, search, sight,
-    timer, tokens, tx::SqliteTx, view, way_in,
+    append, approvals, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, search,
+    sight, timer, tokens, tx::SqliteTx, view, way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -283,8 +283,8 @@ impl Views for SqliteStore {
     fn approval_seen(&self, by: Seer, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
         self.ask_here(move |db| sight::approval(db, &by, approval))
     }
-    fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
-        self.ask_reader(move |db| view::approvals(db, &by, limit))
+    fn approvals(&self, query: ApprovalsQuery) -> Reply<'_, Vec<ApprovalRow>> {
+        self.ask_reader(move |db| approvals::approvals(db, &query))
     }
     fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
         self.ask_here(move |db| view::holder(db, &claim))

@@ -558,10 +558,10 @@ pub(crate) fn read_all<T>(
     Ok(all)
 }
 
-const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until,
+pub(crate) const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until,
     a.posed, (SELECT b.words FROM bodies b WHERE b.body = a.body), a.settled_at";
 
-fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, SqliteError> {
+pub(crate) fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, SqliteError> {
     let row = Columns(row);
     let state = match row.text(3)? {
         "open" => ApprovalState::Open,
@@ -592,54 +592,6 @@ pub(crate) fn approval(
     let sql = format!("SELECT {APPROVAL} FROM approvals a JOIN sessions s ON s.sid = a.sid WHERE a.id = ?1");
     let found = read_all(db, &sql, params![approval.stored()], approval_row)?.pop();
     found.map(|row| Ok((record_of(db, row.session)?, row))).transpose()
-}
-
-pub(crate) fn approvals_owned_sql() -> String {
-    format!(
-        "SELECT {APPROVAL} FROM approvals a JOIN sessions s ON s.sid = a.sid
-         WHERE a.owner = ?1 AND a.state = 'open' ORDER BY a.asked_at, a.id LIMIT ?2"
-    )
-}
-
-pub(crate) fn approvals_granted_sql() -> String {
-    format!(
-        "SELECT {APPROVAL} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
-            CROSS JOIN approvals a ON a.owner = s.owner AND a.sid = s.sid AND a.state = 'open'
-         WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4"
-    )
-}
-
-pub(crate) fn approvals_bound_sql() -> String {
-    format!(
-        "SELECT {APPROVAL} FROM sessions s CROSS JOIN approvals a ON a.owner = s.owner AND a.sid = s.sid
-         WHERE s.id = ?1 AND a.state = 'open'"
-    )
-}
-
-pub(crate) fn approvals(db: &Connection, by: &Seer, limit: usize) -> Result<Vec<ApprovalRow>, SqliteError> {
-    let mut page = match by.bound {
-        Some(session) => match bound(db, by, session)? {
-            Some(_) => read_all(db, &approvals_bound_sql(), params![session.stored()], approval_row)?,
-            None => Vec::new(),
-        },
-        None => approvals_in_sight(db, &Sight::of(db, by)?, limit)?,
-    };
-    page.sort_unstable_by_key(|row: &ApprovalRow| (row.asked_at, row.approval));
-    page.dedup();
-    page.truncate(limit);
-    Ok(page)
-}
-
-fn approvals_in_sight(db: &Connection, sight: &Sight, limit: usize) -> Result<Vec<ApprovalRow>, SqliteError> {
-    let mut page = Vec::new();
-    if let Some(owner) = sight.owner {
-        page.extend(read_all(db, &approvals_owned_sql(), params![owner, rows(limit)], approval_row)?);
-    }
-    for (kind, grantee) in &sight.given {
-        let row = params![kind, grantee, sight.org, sight.not_owner()];
-        page.extend(read_all(db, &approvals_granted_sql(), row, approval_row)?);
-    }
-    Ok(page)
 }
 
 pub(crate) const HEADS_OWNED: &str = "SELECT s.place, s.id, s.number FROM sessions s

@@ -200,8 +200,8 @@ ports! {
         /// The same if this person may see it.
         Read fn approval_seen(by: Seer, approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
 
-        /// Open questions that this person may see, oldest first.
-        Read fn approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;
+        /// A page of the questions that this person may see.
+        Read fn approvals(query: ApprovalsQuery) -> Vec<ApprovalRow>;
 
         /// A session that holds this claim now, and its org: of a claim with one place, the one that does.
         Read fn holder(claim: Claim) -> Option<(SessionId, OrgId)>;

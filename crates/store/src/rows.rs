@@ -240,6 +240,69 @@ pub struct ApprovalRow {
     pub settled_at: Option<Moment>,
 }
 
+/// A choice of questions, and a page of them: the open ones the oldest first, others the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalsQuery {
+    pub by: Seer,
+    pub which: WhichApprovals,
+    /// Only those of this session.
+    pub session: Option<SessionId>,
+    /// Continue after this one of the page before.
+    pub after: Option<(Moment, ApprovalId)>,
+    pub limit: usize,
+}
+
+/// The questions that a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhichApprovals {
+    /// Those that wait for somebody.
+    Open,
+    /// Those that were answered or have lapsed.
+    Settled,
+    /// Both.
+    All,
+}
+
+impl ApprovalsQuery {
+    /// The first page of the open ones in all sessions.
+    pub fn open(by: Seer, limit: usize) -> Self {
+        Self { by, which: WhichApprovals::Open, session: None, after: None, limit }
+    }
+
+    /// True if the list has this one, on whatever page.
+    pub fn shows(&self, row: &ApprovalRow) -> bool {
+        let is_open = row.state == ApprovalState::Open;
+        let is_wanted = match self.which {
+            WhichApprovals::Open => is_open,
+            WhichApprovals::Settled => !is_open,
+            WhichApprovals::All => true,
+        };
+        is_wanted && self.session.is_none_or(|session| session == row.session)
+    }
+
+    /// True if the oldest come first.
+    pub fn is_oldest_first(&self) -> bool {
+        self.which == WhichApprovals::Open
+    }
+
+    /// The page of these rows, all of which the list has: in its order, after what was on the page before, and each once.
+    pub fn page(&self, mut rows: Vec<ApprovalRow>) -> Vec<ApprovalRow> {
+        let place = |row: &ApprovalRow| (row.asked_at, row.approval);
+        rows.retain(|row| {
+            self.after.is_none_or(|after| {
+                if self.is_oldest_first() { place(row) > after } else { place(row) < after }
+            })
+        });
+        rows.sort_unstable_by_key(place);
+        if !self.is_oldest_first() {
+            rows.reverse();
+        }
+        rows.dedup_by_key(|row| row.approval);
+        rows.truncate(self.limit);
+        rows
+    }
+}
+
 /// Where a question stands. All but the first are final.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {

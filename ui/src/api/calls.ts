@@ -80,7 +80,9 @@ export const reorder = (id: string, order: string[]) =>
   send<{ items: Queued[] }>('PUT', `/sessions/${id}/queue`, { order }, newKey())
 
 // Questions.
-export const approvals = () => get<Page<Approval>>('/approvals')
+/** Questions that were answered or have lapsed, of one session or of all, the newest first. */
+export const pastQuestions = (session?: string, cursor?: string | null, limit = 25) =>
+  get<Page<Approval>>('/approvals', { state: 'settled', session, cursor, limit })
 export const approval = (id: string) => get<Approval>(`/approvals/${id}`)
 export const answer = (id: string, given: Answer, remember: 'session' | 'always' | undefined, key: string) =>
   send<Approval>('POST', `/approvals/${id}`, remember ? { answer: given, remember } : { answer: given }, key)

@@ -87,8 +87,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List open questions
-         * @description The oldest first. Answered ones leave the list, so there is no next page.
+         * List questions
+         * @description The open ones, the oldest first; with `state=settled` those that were answered or have lapsed, with `state=all` both, the newest first
+         *     and each with who answered, what and when. With `session`, those of one session.
          */
         get: operations["approvals"];
         put?: never;
@@ -5938,6 +5939,10 @@ export interface operations {
     approvals: {
         parameters: {
             query?: {
+                /** @description Where they stand; the open ones if nothing is said. */
+                state?: "open" | "settled" | "all";
+                /** @description Only those of this session. */
+                session?: string;
                 /** @description The most items on the page; 50 if nothing is said. */
                 limit?: number;
                 /** @description Where the page before ended. */
@@ -5949,7 +5954,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Open questions. */
+            /** @description A page of questions. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5978,6 +5983,15 @@ export interface operations {
             };
             /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readAgain, ruleOf, type RuleForm } from './approvals'
+import { answerWords, readAgain, ruleOf, withMore, type RuleForm } from './approvals'
 import type { Approval } from '../api/types'
 
 const asked = (id: string, at: string, state: Approval['state'] = 'open') =>
@@ -44,4 +44,20 @@ describe('a rule', () => {
   })
 
   it('may have an end', () => expect(ruleOf({ ...form, tool: 'Bash', hours: 8 }, now)).toEqual({ effect: 'allow', tool: 'Bash', until: '2026-11-18T20:00:00.000Z' }))
+})
+
+describe('what was settled', () => {
+  it('says how, whatever the form of the question', () => {
+    const row = { state: 'answered' as const, options: [{ name: 'red' }], answer: 'yes' as const }
+    expect(answerWords(row)).toBe('Yes')
+    expect(answerWords({ ...row, answer: { chose: 0 } })).toBe('red')
+    expect(answerWords({ ...row, answer: { chose: 4 } })).toBe('Choice 5')
+    expect(answerWords({ ...row, answer: { said: 'so' } })).toBe('so')
+    expect(answerWords({ ...row, state: 'lapsed', answer: null })).toBe('No longer asked')
+  })
+
+  it('has each question once, however the pages overlap', () => {
+    const more = withMore([asked('c', '3', 'answered'), asked('b', '2', 'lapsed')], [asked('b', '2', 'lapsed'), asked('a', '1', 'answered')])
+    expect(more.map((one) => one.id)).toEqual(['c', 'b', 'a'])
+  })
 })

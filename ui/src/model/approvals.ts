@@ -34,6 +34,22 @@ export function shownOf(one: Approval) {
   }
 }
 
+/** How a question was settled, in words; nothing while it is open. */
+export function answerWords(row: Pick<ReturnType<typeof shownOf>, 'state' | 'answer' | 'options'>): string {
+  if (row.state === 'lapsed') return 'No longer asked'
+  if (row.answer === 'yes') return 'Yes'
+  if (row.answer === 'no') return 'No'
+  if (row.answer && 'chose' in row.answer) return row.options[row.answer.chose]?.name ?? `Choice ${row.answer.chose + 1}`
+  if (row.answer && 'said' in row.answer) return row.answer.said
+  return ''
+}
+
+/** More of a list, each once: what was settled in between has moved it. */
+export function withMore(before: readonly Approval[], more: readonly Approval[]): Approval[] {
+  const known = new Set(before.map((one) => one.id))
+  return [...before, ...more.filter((one) => !known.has(one.id))]
+}
+
 /** A rule in a sentence, without its names: those are shown as what they are. */
 export const effectWords: Record<Rule['effect'], string> = { allow: 'Yes', deny: 'No', ask: 'Ask' }
 

@@ -404,8 +404,8 @@ impl Client {
         self.get("/api/v1/program", &NoQuery {}).await
     }
 
-    /// Open questions, oldest first.
-    pub async fn approvals(&self, query: &PageQuery) -> Result<Page<Approval>, ClientError> {
+    /// A page of questions; the open ones, the oldest first, if nothing is said.
+    pub async fn approvals(&self, query: &ApprovalsQuery) -> Result<Page<Approval>, ClientError> {
         self.get("/api/v1/approvals", query).await
     }
 

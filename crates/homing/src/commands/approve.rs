@@ -4,7 +4,7 @@ mod rules;
 
 use anyhow::Result;
 use api::client::ClientError;
-use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionForm, Remember};
+use api::{Answer, Approval, ApprovalAnswer, ApprovalState, ApprovalsQuery, QuestionForm, Remember};
 
 use crate::completion::Completes;
 use crate::exit::{CliError, Exit};
@@ -167,7 +167,7 @@ fn too_late(refused: ClientError, approval: &str) -> CliError {
 }
 
 async fn list(remote: &Remote) -> Result<Exit> {
-    let page = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?;
+    let page = remote.client.approvals(&ApprovalsQuery::default()).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&page)?;
         return Ok(Exit::Done);

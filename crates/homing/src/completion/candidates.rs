@@ -5,7 +5,8 @@
 
 use anyhow::Result;
 use api::{
-    Agent, Approval, Choice, PageQuery, Session, SessionsQuery, TitleBy, Which, Worktrees, WorktreesQuery,
+    Agent, Approval, ApprovalsQuery, Choice, Session, SessionsQuery, TitleBy, Which, Worktrees,
+    WorktreesQuery,
 };
 use tokio::runtime;
 
@@ -192,7 +193,7 @@ async fn messages(typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
 }
 
 async fn approvals(typed: &str, remote: &Remote) -> Result<Vec<OfferedName>> {
-    let open: Vec<Approval> = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?.items;
+    let open: Vec<Approval> = remote.client.approvals(&ApprovalsQuery::default()).await.or_cli_error()?.items;
     let ids: Vec<String> = open.iter().map(|asked| asked.id.clone()).collect();
     Ok(open.iter().filter_map(|asked| by_id(typed, &asked.id, &ids, &approve::question(asked))).collect())
 }

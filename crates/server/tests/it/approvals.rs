@@ -59,6 +59,45 @@ async fn of_two_answers_at_once_one_counts_and_the_other_names_who_was_first() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settled_questions_are_listed_with_who_answered_and_when() {
+    let town = Town::new(&[]).await;
+    let ann = town.host.clone();
+    let (first, second) = (town.busy(&ann, None).await, town.busy(&ann, None).await);
+    let (status, _, settled) =
+        post(&town, &ann, &format!("/approvals/{}", first.asks), json!({"answer": "no"})).await;
+    assert_eq!(status, 200, "{settled}");
+    let open = get(&town, &ann, &format!("/approvals/{}", second.asks)).await;
+    let items = async |query: &str| get(&town, &ann, &format!("/approvals{query}")).await["items"].clone();
+    assert_eq!(items("").await, json!([open]), "open ones, if nothing else is asked for");
+    assert_eq!(items("?state=settled").await, json!([settled]));
+    assert_eq!((&settled["by_handle"], &settled["answer"]), (&json!("ann"), &json!("no")));
+    assert!(settled["settled_at"].is_string(), "{settled}");
+    let (mut pages, mut cursor) = (vec![], String::new());
+    loop {
+        let page = get(&town, &ann, &format!("/approvals?state=all&limit=1{cursor}")).await;
+        pages.extend(page["items"].as_array().unwrap().clone());
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(json!(pages), items("?state=all").await, "page by page the same");
+    assert_eq!(pages.len(), 2);
+    let of = |session: SessionId| format!("?state=all&session={session}");
+    assert_eq!(items(&of(first.session)).await, json!([settled]));
+    assert_eq!(items(&of(second.session)).await, json!([open]));
+    let other = cursor.replace("&cursor=", "");
+    for (query, status, code) in [
+        (format!("?cursor={other}"), 422, "bad_cursor"),
+        ("?state=gone".to_owned(), 422, "invalid"),
+        (of(SessionId::from_bits(9)), 404, "not_found"),
+    ] {
+        let path = format!("/api/v1/approvals{query}");
+        let told = town.answer(Some(&ann.token), "GET", &path, None).await;
+        assert_eq!((told.0, told.1.as_deref()), (status, Some(code)), "{path}");
+    }
+    town.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_says_what_it_asks_and_takes_what_fits() {
     let town = Town::new(&[]).await;
     let ann = town.host.clone();

@@ -120,7 +120,7 @@ fn hold(held: bool) -> MessageChange {
 async fn question(client: &Client) -> Approval {
     let asked = async {
         loop {
-            if let Some(asks) = client.approvals(&PageQuery::default()).await.unwrap().items.pop() {
+            if let Some(asks) = client.approvals(&ApprovalsQuery::default()).await.unwrap().items.pop() {
                 return asks;
             }
         }

@@ -375,7 +375,7 @@ async fn a_question_is_answered_once() {
             break approval;
         }
     };
-    let open = client.approvals(&PageQuery::default()).await.unwrap().items;
+    let open = client.approvals(&ApprovalsQuery::default()).await.unwrap().items;
     assert_eq!(open.iter().map(|one| &one.id).collect::<Vec<_>>(), [&id]);
     let answered = client.answer(&id, Answer::Yes).await.unwrap().into_inner();
     assert_eq!((answered.state, answered.answer), (ApprovalState::Answered, Some(Answer::Yes)));

@@ -358,6 +358,9 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
         script.pages("/api/v1/users?").await;
         script.get("/api/v1/org").await;
     }
+    for path in ["/api/v1/approvals?state=settled", "/api/v1/approvals?state=all"] {
+        script.get(path).await;
+    }
     for which in ["open", "ended", "all"] {
         script.get(&format!("/api/v1/sessions?which={which}")).await;
         script.pages(&format!("/api/v1/sessions?which={which}&")).await;
@@ -391,6 +394,9 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
         }
         script.get(&format!("/api/v1/route?session={session}")).await;
         script.get(&format!("/api/v1/worktrees?session={session}")).await;
+        for state in ["open", "settled", "all"] {
+            script.get(&format!("/api/v1/approvals?state={state}&session={session}")).await;
+        }
     }
     for message in [said, &busy.runs, &guessed.message] {
         script.get(&format!("/api/v1/messages/{message}?words=true")).await;

@@ -6,8 +6,8 @@ use kernel::{Answer, Answerer, ApprovalId, Delivery, Epoch, Fact, Moment, Number
 use rusqlite::{Connection, ToSql, params};
 use std::path::Path;
 use store::{
-    ApprovalState, InboxItem, ReceiptState, Seer, SessionFilter, SessionsQuery, StoredEntry, Which, rebuild,
-    record,
+    ApprovalState, ApprovalsQuery, InboxItem, ReceiptState, Seer, SessionFilter, SessionsQuery, StoredEntry,
+    Which, rebuild, record,
 };
 use store::{Log, People, Views};
 
@@ -168,7 +168,7 @@ async fn receipts_and_questions_are_what_the_log_makes_of_them() {
         assert_eq!((row.state, row.turn, row.until), (state.clone(), Turn(1), Moment(9_000)));
         assert_eq!(made.approvals[&approval(number)].state, state);
     }
-    let open = store.approvals(Seer::of(&somebody()), 10).await.unwrap();
+    let open = store.approvals(ApprovalsQuery::open(Seer::of(&somebody()), 10)).await.unwrap();
     assert_eq!(open.iter().map(|row| row.approval).collect::<Vec<_>>(), [approval(4)]);
     assert!(log.iter().all(|stored| matches!(stored.entry, StoredEntry::Rule(_))));
     let (_, row) = store.session(session(1)).await.unwrap().unwrap();

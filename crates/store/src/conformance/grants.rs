@@ -705,7 +705,7 @@ async fn shown(store: &dyn Store, by: &Principal) -> [usize; 4] {
     [
         list(store, by, Which::All).await.len(),
         store.bindings(seer(), None, ALL).await.unwrap().len(),
-        store.approvals(seer(), ALL).await.unwrap().len(),
+        store.approvals(ApprovalsQuery::open(seer(), ALL)).await.unwrap().len(),
         store.heads(seer(), 0, ALL).await.unwrap().len(),
     ]
 }
@@ -892,7 +892,7 @@ async fn compare(store: &dyn Store, by: &Principal, given: &BTreeMap<SessionId, 
     let rows = store.bindings(seer(), None, ALL).await.unwrap();
     let listed: BTreeSet<_> = rows.iter().map(|row| (row.address.to_string(), row.session)).collect();
     assert_eq!((rows.len(), listed), (bindings.len(), bindings), "{}", by.handle);
-    let rows = store.approvals(seer(), ALL).await.unwrap();
+    let rows = store.approvals(ApprovalsQuery::open(seer(), ALL)).await.unwrap();
     let listed: BTreeSet<_> = rows.iter().map(|row| (row.approval, row.session)).collect();
     assert_eq!((rows.len(), listed), (approvals.len(), approvals), "{}", by.handle);
     let rows = store.heads(seer(), 0, ALL).await.unwrap();

@@ -260,6 +260,8 @@ macro_rules! conformance {
             heads_name_each_changed_session_once,
             bindings_are_paged_in_the_order_of_their_texts,
             questions_are_listed_until_they_are_settled,
+            settled_questions_are_listed_page_by_page,
+            settled_questions_out_of_sight_are_in_no_list,
             what_a_question_is_judged_by_is_kept_with_it,
             what_an_approval_says_is_kept_under_its_id,
             whether_somebody_attends_is_kept_with_a_message,

@@ -80,7 +80,7 @@ async fn seen(store: &dyn Store, by: &Principal) -> [usize; 4] {
     [
         list(store, by, Which::All).await.len(),
         store.bindings(Seer::of(by), None, ALL).await.unwrap().len(),
-        store.approvals(Seer::of(by), ALL).await.unwrap().len(),
+        store.approvals(ApprovalsQuery::open(Seer::of(by), ALL)).await.unwrap().len(),
         store.heads(Seer::of(by), 0, ALL).await.unwrap().len(),
     ]
 }
@@ -270,11 +270,11 @@ pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
     open(store, 1).await;
     write(store, ses(1), vec![started(1, 1), attempt(1), asked(3), asked(1), asked(2)]).await;
     let open = async || {
-        let rows = store.approvals(Seer::of(&me()), ALL).await.unwrap();
+        let rows = store.approvals(ApprovalsQuery::open(Seer::of(&me()), ALL)).await.unwrap();
         rows.into_iter().map(|row| row.approval).collect::<Vec<_>>()
     };
     assert_eq!(open().await, [apr(3), apr(1), apr(2)], "the oldest first");
-    let first = store.approvals(Seer::of(&me()), 1).await.unwrap();
+    let first = store.approvals(ApprovalsQuery::open(Seer::of(&me()), 1)).await.unwrap();
     let expected = ApprovalRow {
         approval: apr(3),
         session: ses(1),
@@ -421,4 +421,91 @@ pub async fn the_queue_has_the_order_in_which_messages_will_run<F: Fixture>() {
     let expected = [(5, Waiting), (2, Held), (4, Waiting)];
     assert_eq!(queue(ses(1)).await, expected.map(|(n, state)| (msg(n), state)));
     assert_eq!(queue(ses(9)).await, []);
+}
+
+/// The questions on a page of a list.
+async fn listed(store: &dyn Store, query: ApprovalsQuery) -> Vec<kernel::ApprovalId> {
+    store.approvals(query).await.unwrap().into_iter().map(|row| row.approval).collect()
+}
+
+pub async fn settled_questions_are_listed_page_by_page<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    write(store, ses(1), vec![started(1, 1), attempt(1), asked(3), asked(1), asked(5)]).await;
+    say(store, &me(), To::New, line(2)).await;
+    write(store, ses(2), vec![opened(), queued(2), started(1, 2), attempt(1), asked(2), asked(4)]).await;
+    let yes = |n| Fact::Answered {
+        approval: apr(n),
+        answer: kernel::Answer::Yes,
+        by: kernel::Answerer::Person(me().person),
+    };
+    write(store, ses(1), vec![yes(1), Fact::Lapsed { approval: apr(3) }]).await;
+    write(store, ses(2), vec![yes(4)]).await;
+    let query = |which| ApprovalsQuery { which, ..ApprovalsQuery::open(Seer::of(&me()), ALL) };
+    use WhichApprovals::{All, Open, Settled};
+    let in_order = async |which| {
+        let all = store.approvals(query(which)).await.unwrap();
+        // Page by page it is the same list.
+        let mut paged: Vec<ApprovalRow> = vec![];
+        loop {
+            let after = paged.last().map(|row| (row.asked_at, row.approval));
+            let page = store.approvals(ApprovalsQuery { after, limit: 1, ..query(which) }).await.unwrap();
+            let Some(row) = page.first() else { break };
+            assert_eq!(page.len(), 1);
+            paged.push(row.clone());
+        }
+        assert_eq!(paged, all);
+        let place = |row: &ApprovalRow| (row.asked_at, row.approval);
+        let ascends = all.windows(2).all(|pair| place(&pair[0]) < place(&pair[1]));
+        let descends = all.windows(2).all(|pair| place(&pair[0]) > place(&pair[1]));
+        assert!(if which == Open { ascends } else { descends }, "{which:?}: {all:?}");
+        let mut all: Vec<_> = all.into_iter().map(|row| row.approval).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(in_order(Open).await, [apr(2), apr(5)]);
+    assert_eq!(in_order(Settled).await, [apr(1), apr(3), apr(4)]);
+    assert_eq!(in_order(All).await, [1, 2, 3, 4, 5].map(apr));
+    let row = store.approvals(query(Settled)).await.unwrap().into_iter().find(|row| row.approval == apr(1));
+    let row = row.unwrap();
+    let by_me =
+        ApprovalState::Answered { answer: kernel::Answer::Yes, by: kernel::Answerer::Person(me().person) };
+    assert!(row.state == by_me && row.settled_at.is_some(), "who answered, what and when: {row:?}");
+    let of = |which, n| ApprovalsQuery { session: Some(ses(n)), ..query(which) };
+    assert_eq!(listed(store, of(Open, 1)).await, [apr(5)]);
+    assert_eq!(listed(store, of(Settled, 2)).await, [apr(4)]);
+    assert_eq!(listed(store, of(All, 1)).await.len(), 3);
+    assert_eq!(listed(store, of(All, 9)).await, []);
+}
+
+pub async fn settled_questions_out_of_sight_are_in_no_list<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    let lapsed = Fact::Lapsed { approval: apr(1) };
+    write(store, ses(1), vec![started(1, 1), attempt(1), asked(1), asked(2), lapsed]).await;
+    let seen = async |by: &Principal| {
+        let all = ApprovalsQuery { which: WhichApprovals::All, ..ApprovalsQuery::open(Seer::of(by), ALL) };
+        let of = ApprovalsQuery { session: Some(ses(1)), ..all.clone() };
+        (listed(store, all).await, listed(store, of).await)
+    };
+    let (both, none) = (|| (vec![apr(2), apr(1)], vec![apr(2), apr(1)]), || (vec![], vec![]));
+    assert_eq!(seen(&me()).await, both());
+    for other in [friend(), stranger(), Principal { org: stranger().org, ..me() }] {
+        assert_eq!(seen(&other).await, none());
+    }
+    share(store, ses(1), &friend(), Some(Grant::View)).await;
+    let everybody =
+        PeopleChange::Give { on: Resource::Session(ses(1)), to: Grantee::Org, grant: Grant::View };
+    set(store, everybody).await;
+    assert_eq!(seen(&friend()).await, both(), "each once");
+    let bound = |n| Principal { bound: Some((ses(n), Turn(1))), ..me() };
+    assert_eq!(seen(&bound(1)).await, both());
+    assert_eq!(seen(&bound(9)).await, none());
+    set(store, PeopleChange::TakeBack { on: Resource::Session(ses(1)), to: Grantee::Org }).await;
+    share(store, ses(1), &friend(), None).await;
+    hand_over(store, ses(1), &me(), &friend()).await;
+    assert_eq!(seen(&friend()).await, both(), "they go along with their session");
+    assert_eq!(seen(&me()).await, none());
 }

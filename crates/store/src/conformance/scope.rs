@@ -302,7 +302,7 @@ pub async fn every_answer_comes_back_as_it_was_given<F: Fixture>() {
         assert_eq!(row.state, ApprovalState::Answered { answer, by });
         assert!(row.settled_at.is_some_and(|settled| settled >= row.asked_at));
     }
-    assert_eq!(on.store().approvals(Seer::of(&me()), ALL).await.unwrap(), []);
+    assert_eq!(on.store().approvals(ApprovalsQuery::open(Seer::of(&me()), ALL)).await.unwrap(), []);
 }
 
 pub async fn what_a_question_is_judged_by_is_kept_with_it<F: Fixture>() {
@@ -325,7 +325,10 @@ pub async fn what_a_question_is_judged_by_is_kept_with_it<F: Fixture>() {
         let (_, row) = on.store().approval(apr(n)).await.unwrap().unwrap();
         assert_eq!((row.terms, row.words, row.settled_at), (terms, None, None));
     }
-    assert_eq!(on.store().approvals(Seer::of(&me()), ALL).await.unwrap().len(), terms.len());
+    assert_eq!(
+        on.store().approvals(ApprovalsQuery::open(Seer::of(&me()), ALL)).await.unwrap().len(),
+        terms.len()
+    );
 }
 
 /// Not by where they stand in the log, nor by what another session says of it.
@@ -350,7 +353,7 @@ pub async fn what_an_approval_says_is_kept_under_its_id<F: Fixture>() {
         let (_, row) = on.store().approval(apr(n)).await.unwrap().unwrap();
         assert_eq!(row.words, words.map(bytes::Bytes::from));
     }
-    let listed = on.store().approvals(Seer::of(&me()), ALL).await.unwrap();
+    let listed = on.store().approvals(ApprovalsQuery::open(Seer::of(&me()), ALL)).await.unwrap();
     let listed: Vec<_> = listed.into_iter().map(|row| (row.approval, row.words.is_some())).collect();
     assert_eq!(listed, [(apr(2), true), (apr(1), true), (apr(3), false)], "the oldest first");
 }

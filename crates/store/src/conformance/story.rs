@@ -642,7 +642,7 @@ pub(super) async fn picture<F: Fixture>(on: &F) -> String {
         }
         lines.push(format!("{:?}", store.bindings(Seer::of(&by), None, ALL).await.unwrap()));
         lines.push(format!("{:?}", store.heads(Seer::of(&by), 0, ALL).await.unwrap()));
-        lines.push(format!("{:?}", store.approvals(Seer::of(&by), ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.approvals(ApprovalsQuery::open(Seer::of(&by), ALL)).await.unwrap()));
         lines.push(format!("{:?}", store.disk_use(by.org, by.person).await.unwrap()));
     }
     lines.push(format!("wake {:?}", store.next_wake().await.unwrap()));

@@ -298,8 +298,8 @@ impl Views for MemoryStore {
     fn approval_seen(&self, by: Seer, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
         self.step(move |contents| contents.approval_seen(&by, approval))
     }
-    fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
-        self.step(move |contents| contents.approvals(&by, limit))
+    fn approvals(&self, query: ApprovalsQuery) -> Reply<'_, Vec<ApprovalRow>> {
+        self.step(move |contents| contents.approvals(&query))
     }
     fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
         self.step(move |contents| contents.holder(&claim))

@@ -275,14 +275,11 @@ impl Contents {
         self.approval(approval).filter(|(record, _)| by.sees(record))
     }
 
-    pub(super) fn approvals(&self, by: &Seer, limit: usize) -> Vec<ApprovalRow> {
-        let asked = self.seen(by).flat_map(|kept| {
+    pub(super) fn approvals(&self, query: &ApprovalsQuery) -> Vec<ApprovalRow> {
+        let asked = self.seen(&query.by).flat_map(|kept| {
             kept.projection.approvals.keys().filter_map(|approval| kept.approval(*approval))
         });
-        let mut open: Vec<_> = asked.filter(|row| row.state == ApprovalState::Open).collect();
-        open.sort_by_key(|row| (row.asked_at, row.approval));
-        open.truncate(limit);
-        open
+        query.page(asked.filter(|row| query.shows(row)).collect())
     }
 
     pub(super) fn holder(&self, claim: &Claim) -> Option<(SessionId, OrgId)> {

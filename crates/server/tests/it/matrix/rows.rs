@@ -160,6 +160,7 @@ fn open_and_lists() -> Vec<Row> {
             .accept("text/event-stream"),
         reads("bindings"),
         reads("approvals"),
+        reads("approvals").way("all").query(|_| "state=all".into()),
         reads("agents"),
         reads("nodes"),
         reads("explain").way("new").query(|_| "new=true".into()),
@@ -230,6 +231,13 @@ fn sessions() -> Vec<Row> {
     let rules = |operation, open| on_session(operation, Right::Manage, Grant::Manage, open);
     vec![
         reads("session"),
+        row(
+            "approvals",
+            Takes::Session { right: Right::Read, grant: Grant::View, open: false, uses_agent: false },
+            spots(),
+        )
+        .way("of a session")
+        .query(|names| format!("state=all&session={}", names.session)),
         reads("facts"),
         reads("facts").way("stream").accept("text/event-stream"),
         reads("facts").way("backwards").query(|_| "before=9&words=true".into()),

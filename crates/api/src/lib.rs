@@ -39,6 +39,7 @@ mod sign_in;
 pub mod tls;
 mod token;
 mod turn;
+mod usage;
 mod waiting;
 mod wall;
 mod worktree;
@@ -105,6 +106,7 @@ pub use session::{
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{Expiry, MadeToken, NewToken, Purpose, Token, TokensQuery};
 pub use turn::{TurnSummary, Turns, TurnsQuery};
+pub use usage::{UsageOfDay, UsageOfDays, UsageQuery, day_text};
 pub use waiting::Waiting;
 pub use wall::Wall;
 pub use worktree::{

@@ -113,12 +113,12 @@ pub use worktrees::{ChoreOutcome, CollectReason, CollectedTree, WORKTREES_MAX, W
 
 // What views are made of, so that doors need not know the store.
 pub use store::{
-    Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, DiskTotals,
+    Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Day, DiskTotals,
     Doing, Expected, Gauges, GrantRow, GroupRow, Hand, Head, LastTurn, LoginRow, Marks, Need, NewOrg,
     NewPerson, NodeRow, OfferRow, OrgRow, OrgSettings, Outgoing, OutgoingKind, OutgoingState, PassageKind,
     PersonRow, Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionCounts,
-    SessionFilter, SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView, Wanted, Which,
-    WhichApprovals,
+    SessionFilter, SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView, UsageRow,
+    UsageSum, Wanted, Which, WhichApprovals,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{

@@ -3,6 +3,7 @@
 //! What a caller may not see does not exist: the answer is the same as for an id that was never minted.
 
 mod search;
+mod usage;
 
 pub use search::FoundWords;
 

@@ -55,6 +55,7 @@ mod stream;
 mod tls;
 mod tokens;
 mod turns;
+mod usage;
 mod users;
 mod wall;
 mod wire;

@@ -6,7 +6,8 @@ use crate::problem::ApiError;
 use crate::{
     agents, approvals, attachments, audit, bindings, browser_app, browser_stream, doctor, export_import,
     facts, grants, groups, heads, health, link_page, lookups, marks, me, messages, middleware, nodes, orgs,
-    outbox, queue, roots, route, scope, search, sessions, sign_in, tokens, turns, users, wall, worktrees,
+    outbox, queue, roots, route, scope, search, sessions, sign_in, tokens, turns, usage, users, wall,
+    worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -185,6 +186,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(sessions::list, sessions::make),
     || routes!(sessions::counts),
     || routes!(search::search),
+    || routes!(usage::usage),
     || routes!(sessions::read, sessions::change),
     || routes!(sessions::end),
     || routes!(marks::mark),

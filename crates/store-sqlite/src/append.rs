@@ -6,6 +6,7 @@ use crate::error::SqliteError;
 use crate::people;
 use crate::projection::{Pending, apply};
 use crate::tx::{Sid, SqliteTx, StoredSession};
+use crate::usage;
 use kernel::{Act, Claim, Fact, Moment, Number, SessionId, Turn};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
@@ -127,6 +128,7 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
             Entry::Story { turn, kind, body: words } => {
                 let body = write_story(tx, kept.sid, number, new, (*turn, kind), words)?;
                 pending.hear(*turn, kind, words, body);
+                usage::hear(tx, kept, new.at, *turn, kind, words)?;
                 if let Some(title) = record::title_told(kind, words) {
                     let sql = "UPDATE sessions SET title = ?2, title_by = 'agent', title_of = ?3
                          WHERE sid = ?1 AND title_by IS NOT 'person'";

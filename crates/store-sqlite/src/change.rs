@@ -474,6 +474,7 @@ fn set_owner(tx: &SqliteTx, session: SessionId, to: PersonId) -> Read<()> {
     run(tx, "DELETE FROM bindings WHERE sid = ?1 AND until IS NULL AND whose <> 0", params![kept.sid])?;
     run(tx, "UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
     run(tx, "UPDATE approvals SET owner = ?2 WHERE sid = ?1", row)?;
+    run(tx, "UPDATE usage SET owner = ?2 WHERE sid = ?1", row)?;
     for (pid, bytes) in [(kept.owner, -kept.words_bytes), (heir, kept.words_bytes)] {
         let row = params![pid, bytes];
         run(tx, "UPDATE persons SET words_bytes = words_bytes + ?2 WHERE pid = ?1", row)?;

@@ -36,6 +36,7 @@ mod sqlite;
 mod timer;
 mod tokens;
 mod tx;
+mod usage;
 mod view;
 mod wal;
 mod wal_buffer;

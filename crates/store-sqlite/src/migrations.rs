@@ -3,10 +3,11 @@
 //! A step is never changed once it has been handed out; the next one is added below it. The number of the last step is
 //! in the file (`user_version`), and a file with a higher number than ours is somebody else's future.
 
-use crate::columns::{Id, Json};
-use kernel::{Answer, Answerer, MessageId, PersonId, RequestId, Turn};
+use crate::columns::{Id, Json, int};
+use crate::usage;
+use kernel::{Answer, Answerer, MessageId, Moment, PersonId, RequestId, Turn};
 use rusqlite::{Connection, Row, Transaction, params};
-use store::{LastWords, record};
+use store::{Day, LastWords, UsageSum, record};
 
 /// In the file's header, so that no other program's file is taken for ours: "Homg".
 pub(crate) const APPLICATION: i32 = 0x486f_6d67;
@@ -18,7 +19,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 21] = [
+const STEPS: [Migration; 22] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -40,6 +41,7 @@ const STEPS: [Migration; 21] = [
     Migration { sql: include_str!("../migrations/0019_search.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0020_doors.sql"), then: begin_doors },
     Migration { sql: include_str!("../migrations/0021_questions.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0022_usage.sql"), then: begin_usage },
 ];
 
 /// The newest step that this version knows.
@@ -139,6 +141,34 @@ fn begin_doors(step: &Transaction<'_>) -> rusqlite::Result<()> {
         if let Some(Ok(message)) = subject.map(|subject| subject.parse::<MessageId>()) {
             write.execute(params![message.stored(), door])?;
         }
+    }
+    Ok(())
+}
+
+/// The sums of usage stood nowhere, but the log has all of it. A turn's agent is the one of the scope that its message was started in.
+fn begin_usage(step: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut told = step.prepare(
+        "SELECT f.sid, f.turn, f.at, b.words FROM facts f JOIN bodies b ON b.body = f.body
+         WHERE f.rule = 0 AND f.kind = 'usage'",
+    )?;
+    let mut place = step.prepare(
+        "SELECT s.owner, ifnull(m.by, 0), ifnull(c.scope, s.scope) FROM sessions s
+            LEFT JOIN messages m ON m.mid = (SELECT mid FROM messages WHERE sid = ?1 AND turn = ?2 ORDER BY first LIMIT 1)
+            LEFT JOIN scopes c ON c.sid = s.sid AND c.epoch = m.epoch
+         WHERE s.sid = ?1",
+    )?;
+    let mut write = step.prepare(usage::ADD)?;
+    let mut rows = told.query([])?;
+    while let Some(row) = rows.next()? {
+        let (sid, turn, at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let Some(sum) = UsageSum::told("usage", &row.get::<_, Vec<u8>>(3)?) else { continue };
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?));
+        let (owner, by, scope): (i64, i64, String) = place.query_row([sid, turn], read)?;
+        let agent = record::decode_scope(scope.as_bytes()).map(|scope| scope.agent).unwrap_or_default();
+        let (day, cost) =
+            (Day::of(Moment(u64::try_from(at).unwrap_or_default())).0, sum.cost_micros.map(int));
+        let (input, output, cached) = (int(sum.input_tokens), int(sum.output_tokens), int(sum.cached_tokens));
+        write.execute(params![owner, day, sid, agent, by, input, output, cached, cost])?;
     }
     Ok(())
 }
@@ -337,6 +367,53 @@ mod tests {
         let mut rows = db.prepare("SELECT door FROM messages ORDER BY id").unwrap();
         let doors = rows.query_map([], |row| row.get::<_, Option<String>>(0)).unwrap();
         assert_eq!(doors.collect::<Result<Vec<_>, _>>().unwrap(), [Some("cli".to_owned()), None]);
+    }
+
+    /// Of a turn that ran in another scope than the session's of now, and of two reports on one day.
+    #[test]
+    fn what_was_used_is_added_up_by_the_step_that_makes_room_for_it() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..21).for_each(|number| take(&mut db, number).unwrap());
+        let scope = |agent: &str| format!(r#"{{"directory":"/srv","agent":"{agent}"}}"#);
+        db.execute(
+            "INSERT INTO sessions (sid, id, owner, revision, scope, made_at, touched_at, archived, awake, pending, number, term)
+             VALUES (1, x'01', 4, 1, ?1, 0, 0, 0, 0, 0, 20, 1)",
+            [scope("newer")],
+        )
+        .unwrap();
+        db.execute(
+            "INSERT INTO scopes (sid, epoch, scope) VALUES (1, 0, ?1), (1, 1, ?2)",
+            [scope("older"), scope("newer")],
+        )
+        .unwrap();
+        db.execute_batch(
+            "INSERT INTO messages (id, sid, by, created, if_new_ignored, accepted_at, state, pending, revision, seat, turn, first,
+                                   epoch, changed_at)
+             VALUES (x'01', 1, 7, 0, 0, 0, 'answered', 0, 0, 1, 1, 2, 0, 0), (x'02', 1, 8, 0, 0, 0, 'answered', 0, 0, 5, 2, 6, 1, 0);",
+        )
+        .unwrap();
+        let day: i64 = 86_400_000;
+        for (body, (turn, at, kind, words)) in (1i64..).zip([
+            (1, 3 * day, "usage", r#"{"input_tokens":5,"output_tokens":1}"#),
+            (1, 3 * day + 9, "usage", r#"{"input_tokens":50,"output_tokens":1,"cost_micros":4}"#),
+            (2, 4 * day, "usage", r#"{"input_tokens":500,"output_tokens":1}"#),
+            (2, 4 * day, "text", r#"{"input_tokens":9,"output_tokens":9}"#),
+            (2, 4 * day, "usage", "no JSON"),
+        ]) {
+            db.execute("INSERT INTO bodies VALUES (?1, ?2)", params![body, words.as_bytes()]).unwrap();
+            let sql = "INSERT INTO facts (sid, number, at, cause, rule, turn, kind, body)
+                 VALUES (1, ?1, ?2, 'runner', 0, ?3, ?4, ?1)";
+            db.execute(sql, params![body, at, turn, kind]).unwrap();
+        }
+        migrate(&mut db, 21).unwrap();
+        let mut rows =
+            db.prepare("SELECT owner, day, agent, by, input, cost FROM usage ORDER BY day").unwrap();
+        type Row = (i64, i64, String, i64, i64, Option<i64>);
+        let rows = rows.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        });
+        let rows = rows.unwrap().collect::<Result<Vec<Row>, _>>().unwrap();
+        assert_eq!(rows, [(4, 3, "older".into(), 7, 55, Some(4)), (4, 4, "newer".into(), 8, 500, None)]);
     }
 
     #[test]

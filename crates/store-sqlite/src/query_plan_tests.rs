@@ -19,6 +19,7 @@ use crate::sight;
 use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
 use crate::tx::{STORED_SESSION, WHO};
+use crate::usage;
 use crate::view::{
     self, BINDINGS_OWNED, HEADS_OWNED, QUEUE_ATTACHMENTS, owned_sql, queue_shown_sql, queue_sql,
 };
@@ -104,6 +105,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (view::MARKED_BY.into(), "PRIMARY KEY (pid=? AND sid=?)"),
         (view::HOLDER.into(), "PRIMARY KEY"),
         (view::WORKTREES.into(), "sessions_in_worktree"),
+        (usage::PLACE.into(), "INTEGER PRIMARY KEY"),
+        (usage::owned_sql(), "PRIMARY KEY (owner=? AND day>? AND day<?)"),
+        (usage::of_session_sql(), "usage_of_session (sid=? AND day>? AND day<?)"),
         (sight::SESSION.into(), "sqlite_autoindex_sessions_1"),
         (sight::MESSAGE.into(), "sqlite_autoindex_messages_1"),
         (sight::APPROVAL.into(), "sqlite_autoindex_approvals_1"),

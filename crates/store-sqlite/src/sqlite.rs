@@ -7,7 +7,7 @@ use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
     append, approvals, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, search,
-    sight, timer, tokens, tx::SqliteTx, view, way_in,
+    sight, timer, tokens, tx::SqliteTx, usage, view, way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -285,6 +285,9 @@ impl Views for SqliteStore {
     }
     fn approvals(&self, query: ApprovalsQuery) -> Reply<'_, Vec<ApprovalRow>> {
         self.ask_reader(move |db| approvals::approvals(db, &query))
+    }
+    fn usage(&self, query: UsageQuery) -> Reply<'_, Vec<UsageRow>> {
+        self.ask_reader(move |db| usage::usage(db, &query))
     }
     fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
         self.ask_here(move |db| view::holder(db, &claim))

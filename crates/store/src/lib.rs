@@ -31,6 +31,7 @@ pub mod record;
 mod row_changes;
 mod rows;
 mod search;
+mod usage;
 mod way_in;
 mod wrap;
 
@@ -54,5 +55,6 @@ pub use ports::*;
 pub use rebuild::{ApprovalStanding, Projection, Standing, rebuild};
 pub use rows::*;
 pub use search::*;
+pub use usage::*;
 pub use way_in::*;
 pub use wrap::{Call, Sort, Wrapped};

@@ -18,6 +18,7 @@ use crate::people::*;
 use crate::plan::KeyAnswer;
 use crate::rows::*;
 use crate::search::*;
+use crate::usage::*;
 use crate::way_in::*;
 use crate::wrap::{Call, Sort, Wrapped, ports};
 use bytes::Bytes;
@@ -202,6 +203,9 @@ ports! {
 
         /// A page of the questions that this person may see.
         Read fn approvals(query: ApprovalsQuery) -> Vec<ApprovalRow>;
+
+        /// The usage of some days in everything that this person may see: by day, agent and person, in this order.
+        Read fn usage(query: UsageQuery) -> Vec<UsageRow>;
 
         /// A session that holds this claim now, and its org: of a claim with one place, the one that does.
         Read fn holder(claim: Claim) -> Option<(SessionId, OrgId)>;

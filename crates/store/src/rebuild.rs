@@ -5,7 +5,9 @@
 
 use crate::project::{Change, project};
 use crate::record::approval_told;
-use crate::{ApprovalState, LastTurn, LastWords, ReceiptState, StoredEntry, StoredFact};
+use crate::{
+    ApprovalState, Day, LastTurn, LastWords, ReceiptState, StoredEntry, StoredFact, UsageKey, UsageSum,
+};
 use bytes::Bytes;
 use kernel::{ApprovalId, ApprovalTerms, EndWhy, Epoch, Fact, MessageId, Moment, Number, Scope, Turn};
 use std::collections::BTreeMap;
@@ -27,6 +29,8 @@ pub struct Projection {
     pub turn_over_at: Option<Moment>,
     /// The last turn that is over.
     pub last: Option<LastTurn>,
+    /// The usage of its turns.
+    pub usage: BTreeMap<UsageKey, UsageSum>,
     /// The agent's last words so far.
     words: LastWords,
     /// The words of approvals that have not been asked yet: their words come before them.
@@ -95,7 +99,9 @@ pub fn rebuild<'a>(log: impl IntoIterator<Item = &'a StoredFact>) -> Projection 
     for stored in log {
         match &stored.entry {
             StoredEntry::Rule(fact) => projection.fold(stored.number, stored.at, fact),
-            StoredEntry::Story { turn, kind, body: Some(body) } => projection.hear(*turn, kind, body),
+            StoredEntry::Story { turn, kind, body: Some(body) } => {
+                projection.hear(stored.at, *turn, kind, body)
+            }
             StoredEntry::Story { body: None, .. } => {}
         }
     }
@@ -109,12 +115,24 @@ impl Projection {
         self.approvals.values().filter(open).count() as u32
     }
 
-    /// Takes note of a story fact, which may have the words of an approval, or the agent's.
-    pub fn hear(&mut self, turn: Turn, kind: &str, body: &Bytes) {
+    /// Takes note of a story fact, which may have the words of an approval, the agent's, or what it has used.
+    pub fn hear(&mut self, at: Moment, turn: Turn, kind: &str, body: &Bytes) {
         self.words.hear(turn, kind, body);
+        if let Some(told) = UsageSum::told(kind, body) {
+            let key = self.usage_key(at, turn);
+            let sum = self.usage.entry(key).or_default();
+            *sum = sum.and(told);
+        }
         if let Some(approval) = approval_told(kind, body) {
             self.told.insert(approval, body.clone());
         }
+    }
+
+    fn usage_key(&self, at: Moment, turn: Turn) -> UsageKey {
+        let began = self.receipts.iter().filter(|(_, standing)| standing.turn == Some(turn));
+        let message = began.min_by_key(|(_, standing)| standing.first).map(|(message, _)| *message);
+        let agent = self.scopes.values().next_back().map(|scope| scope.agent.clone()).unwrap_or_default();
+        UsageKey { day: Day::of(at), agent, message }
     }
 
     /// Applies one rule fact.

@@ -2,7 +2,7 @@
 import { call, client, get, keyed, newKey, send } from './client'
 import type {
   Agent, Answer, Approval, Changes, Choice, Fact, FactsPage, Me, MessageWords, NewMessage, Queued, Readiness, Receipt,
-  ScopeRequest, Session, TurnLine, UndoPreview, Worktree,
+  ScopeRequest, Session, TurnLine, UndoPreview, UsageOfDays, Worktree,
 } from './types'
 
 export interface Page<T> {
@@ -83,6 +83,7 @@ export const reorder = (id: string, order: string[]) =>
 /** Questions that were answered or have lapsed, of one session or of all, the newest first. */
 export const pastQuestions = (session?: string, cursor?: string | null, limit = 25) =>
   get<Page<Approval>>('/approvals', { state: 'settled', session, cursor, limit })
+export const usage = (from?: string, to?: string) => get<UsageOfDays>('/usage', { from, to })
 export const approval = (id: string) => get<Approval>(`/approvals/${id}`)
 export const answer = (id: string, given: Answer, remember: 'session' | 'always' | undefined, key: string) =>
   send<Approval>('POST', `/approvals/${id}`, remember ? { answer: given, remember } : { answer: given }, key)

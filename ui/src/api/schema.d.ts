@@ -1536,6 +1536,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See what was used
+         * @description Tokens and cost as agents have said them, added up by day, agent and person, in every session that you may see. What a turn used
+         *     counts for whoever said what it began with, on the day (by universal time) on which its agent said so.
+         */
+        get: operations["usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users": {
         parameters: {
             query?: never;
@@ -5069,6 +5090,45 @@ export interface components {
              * @description Tokens in the model's window now …
              */
             window_used?: number | null;
+        };
+        /** @description The usage of one person's turns with one agent on one day, as far as the agent says so. */
+        UsageOfDay: {
+            /** @description The agent. */
+            agent: string;
+            by?: components["schemas"]["Who"] | null;
+            /**
+             * Format: int64
+             * @description Of those read, how many came from a cache.
+             */
+            cached_tokens: number;
+            /**
+             * Format: int64
+             * @description In millionths of a dollar; none if the agent said no price.
+             */
+            cost_micros?: number | null;
+            /** @description The day, by universal time. */
+            day: string;
+            /**
+             * Format: int64
+             * @description Tokens that were read, those from a cache included.
+             */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * @description Tokens that were written.
+             */
+            output_tokens: number;
+        };
+        /** @description The usage of some days, in every session that you may see. */
+        UsageOfDays: {
+            /** @description True if there were more items than go into one answer: then the first days are missing; ask for fewer. */
+            cut?: boolean;
+            /** @description The first day. */
+            from: string;
+            /** @description By day, agent and person, in this order. Where nothing was said to be used there is no item. */
+            items: components["schemas"]["UsageOfDay"][];
+            /** @description The last day. */
+            to: string;
         };
         /** @description The check of the chain over an org's audit. */
         Verified: {
@@ -15653,6 +15713,94 @@ export interface operations {
                 };
             };
             /** @description `unavailable`: not available just now; `disk_full`: the disk is full; `unclear`: not known whether it was accepted */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage: {
+        parameters: {
+            query?: {
+                /** @description The first day, by universal time; 30 days before the last if nothing is said. */
+                from?: string;
+                /** @description The last day; today if nothing is said. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sums of these days. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageOfDays"];
+                };
+            };
+            /** @description `token_in_query`: the token stands in the address */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_origin`: the request comes from another site; `right_missing`: this token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_host`: this server does not go by this name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid`: invalid request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests`: too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable`: not available just now */
             503: {
                 headers: {
                     [name: string]: unknown;

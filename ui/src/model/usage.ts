@@ -1,17 +1,17 @@
-// What sessions have used, added up by day, agent and person. It adds what agents themselves have said: who says nothing costs nothing
-// here, which `silent` counts.
-import type { Session, Usage } from '../api/types'
+// What was used, added up by day, agent and person from what the server has added up by all three. It is what agents themselves have
+// said: who says nothing costs nothing here.
+import type { UsageOfDay } from '../api/types'
 
 export interface Sum {
   key: string
-  sessions: number
   input: number
   output: number
   cached: number
-  /** Millionths of a dollar, of those who say what they cost. */
+  /** Millionths of a dollar, of what has a price. */
   cost: number
-  /** How many of the sessions have said a cost. */
-  priced: number
+  /** True if some of it has a price, and true if some has none. */
+  isPriced: boolean
+  isUnpriced: boolean
 }
 
 export interface Used {
@@ -19,42 +19,34 @@ export interface Used {
   days: Sum[]
   agents: Sum[]
   people: Sum[]
-  /** Sessions whose agents have said nothing of what they used. */
-  silent: number
 }
 
-export type Counted = Pick<Session, 'agent' | 'owner' | 'owned_by' | 'touched_at' | 'own_word'>
+/** Whose it is if nobody knows. */
+export const NOBODY = 'somebody'
 
-export function usedBy(sessions: Iterable<Counted>): Used {
+export function usedBy(items: Iterable<UsageOfDay>): Used {
   const all = nothing('all')
   const days = new Map<string, Sum>()
   const agents = new Map<string, Sum>()
   const people = new Map<string, Sum>()
-  let silent = 0
-  for (const row of sessions) {
-    const usage = row.own_word?.usage
-    if (!usage) {
-      silent += 1
-      continue
-    }
-    add(all, usage)
-    add(at(days, dayOf(row.touched_at)), usage)
-    add(at(agents, row.agent), usage)
-    add(at(people, row.owned_by?.handle ?? row.owner), usage)
+  for (const item of items) {
+    add(all, item)
+    add(at(days, item.day), item)
+    add(at(agents, item.agent), item)
+    add(at(people, item.by?.handle ?? item.by?.id ?? NOBODY), item)
   }
   return {
     all,
     days: [...days.values()].sort((a, b) => (a.key < b.key ? -1 : 1)),
     agents: [...agents.values()].sort(mostFirst),
     people: [...people.values()].sort(mostFirst),
-    silent,
   }
 }
 
 /** All tokens of a sum. Those that came from a cache are among what was read. */
 export const tokens = (sum: Sum): number => sum.input + sum.output
 
-const nothing = (key: string): Sum => ({ key, sessions: 0, input: 0, output: 0, cached: 0, cost: 0, priced: 0 })
+const nothing = (key: string): Sum => ({ key, input: 0, output: 0, cached: 0, cost: 0, isPriced: false, isUnpriced: false })
 
 function at(sums: Map<string, Sum>, key: string): Sum {
   const sum = sums.get(key) ?? nothing(key)
@@ -62,24 +54,18 @@ function at(sums: Map<string, Sum>, key: string): Sum {
   return sum
 }
 
-function add(sum: Sum, usage: Usage): void {
-  sum.sessions += 1
-  sum.input += usage.input_tokens
-  sum.output += usage.output_tokens
-  sum.cached += usage.cached_tokens ?? 0
-  if (usage.cost_micros == null) return
-  sum.cost += usage.cost_micros
-  sum.priced += 1
+function add(sum: Sum, item: UsageOfDay): void {
+  sum.input += item.input_tokens
+  sum.output += item.output_tokens
+  sum.cached += item.cached_tokens
+  if (item.cost_micros == null) sum.isUnpriced = true
+  else {
+    sum.cost += item.cost_micros
+    sum.isPriced = true
+  }
 }
 
 const mostFirst = (a: Sum, b: Sum) => tokens(b) - tokens(a) || (a.key < b.key ? -1 : 1)
-
-/** The day where one is, as a date that sorts. */
-function dayOf(moment: string): string {
-  const at = new Date(moment)
-  const two = (number: number) => String(number).padStart(2, '0')
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
-}
 
 export interface Bar {
   key: string
@@ -90,11 +76,15 @@ export interface Bar {
   height: number
 }
 
-/** The last days up to that of `now`, those on which nothing was used, too: a picture of time has no gaps. */
-export function lastDays(days: readonly Sum[], count: number, now: Date): Sum[] {
+const DAY_MS = 86_400_000
+
+/** Every day from the first to the last, those on which nothing was used, too: a picture of time has no gaps. */
+export function everyDay(days: readonly Sum[], from: string, to: string): Sum[] {
   const known = new Map(days.map((day) => [day.key, day]))
+  const first = Date.parse(`${from}T00:00:00Z`)
+  const count = Math.max(0, Math.round((Date.parse(`${to}T00:00:00Z`) - first) / DAY_MS) + 1)
   return Array.from({ length: count }, (_, at) => {
-    const key = dayOf(new Date(now.getFullYear(), now.getMonth(), now.getDate() - (count - 1 - at), 12).toISOString())
+    const key = new Date(first + at * DAY_MS).toISOString().slice(0, 10)
     return known.get(key) ?? nothing(key)
   })
 }

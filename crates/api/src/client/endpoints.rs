@@ -404,6 +404,11 @@ impl Client {
         self.get("/api/v1/program", &NoQuery {}).await
     }
 
+    /// The usage, by day, agent and person.
+    pub async fn usage(&self, query: &UsageQuery) -> Result<UsageOfDays, ClientError> {
+        self.get("/api/v1/usage", query).await
+    }
+
     /// A page of questions; the open ones, the oldest first, if nothing is said.
     pub async fn approvals(&self, query: &ApprovalsQuery) -> Result<Page<Approval>, ClientError> {
         self.get("/api/v1/approvals", query).await

@@ -114,6 +114,7 @@ fn every_path_is_there() {
         "get /api/v1/sign-in",
         "get /api/v1/stream",
         "get /api/v1/tokens",
+        "get /api/v1/usage",
         "get /api/v1/users",
         "get /api/v1/users/{id}",
         "get /api/v1/wall",

@@ -103,6 +103,34 @@ async fn a_message_says_by_which_door_it_came() {
     town.close().await;
 }
 
+/// The scripted agent reads as many tokens as it is told words.
+#[tokio::test]
+async fn what_turns_used_is_added_up_for_whoever_sees_them() {
+    let town = Town::new(&[]).await;
+    let ann = town.host.clone();
+    let bob = town.person(&ann, "bob", kernel::Role::Member).await;
+    let session = spoken(&town, &ann, &["one two three", "four five"]).await;
+    let told = get(&town, &ann, "/api/v1/usage").await;
+    let items = told["items"].as_array().unwrap();
+    let input: u64 = items.iter().map(|item| item["input_tokens"].as_u64().unwrap()).sum();
+    let own = get(&town, &ann, &format!("/api/v1/sessions/{session}")).await["own_word"]["usage"].clone();
+    assert_eq!(Some(input), own["input_tokens"].as_u64(), "as much as the session says: {told}");
+    assert!(input > 0);
+    for item in items {
+        assert_eq!((&item["agent"], &item["by"]["handle"]), (&json!("scripted"), &json!("ann")));
+        assert!(item["day"].as_str() >= told["from"].as_str() && item["day"].as_str() <= told["to"].as_str());
+    }
+    assert_eq!(get(&town, &bob, "/api/v1/usage").await["items"], json!([]), "none of what others used");
+    let none = get(&town, &ann, "/api/v1/usage?from=2001-01-01&to=2001-01-31").await;
+    assert_eq!(none, json!({"from": "2001-01-01", "to": "2001-01-31", "items": []}));
+    for bad in ["from=yesterday", "from=2001-01-02&to=2001-01-01", "from=2001-01-01&to=2003-01-01", "day=1"] {
+        let (status, code, _) =
+            town.answer(Some(&ann.token), "GET", &format!("/api/v1/usage?{bad}"), None).await;
+        assert_eq!((status, code.as_deref()), (422, Some("invalid")), "{bad}");
+    }
+    town.close().await;
+}
+
 #[tokio::test]
 async fn turns_are_listed_from_the_newest_on() {
     let town = Town::new(&[]).await;

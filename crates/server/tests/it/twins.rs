@@ -358,7 +358,7 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
         script.pages("/api/v1/users?").await;
         script.get("/api/v1/org").await;
     }
-    for path in ["/api/v1/approvals?state=settled", "/api/v1/approvals?state=all"] {
+    for path in ["/api/v1/approvals?state=settled", "/api/v1/approvals?state=all", "/api/v1/usage"] {
         script.get(path).await;
     }
     for which in ["open", "ended", "all"] {

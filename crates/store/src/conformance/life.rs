@@ -6,8 +6,8 @@ use crate::*;
 use kernel::{
     Answer, ApprovalId, Change as ScopeChange, Command, Delivery, EndWhy, Epoch, Errand, ErrandKind, Fact,
     Failure, Fence, Given, Grant, Grantee, HoldWhy, MessageId, Moment, Native, NewWorktree, Number, Outcome,
-    Policy, RefusedWhy, Report, Request, Return, Scope, Session, SessionId, Setting, Slot, Stage, To, Turn,
-    UndoFiles, What,
+    Policy, Record, RefusedWhy, Report, Request, Return, Role, Scope, Session, SessionId, Setting, Slot,
+    Stage, To, Turn, UndoFiles, What,
 };
 use std::collections::BTreeMap;
 
@@ -138,6 +138,7 @@ pub async fn the_projections_can_be_made_again_from_the_log<F: Fixture>() {
 #[derive(Debug, Default)]
 struct Happened {
     asked: usize,
+    used: usize,
     revoked: usize,
     steered: usize,
     /// The same, of what had waited.
@@ -185,9 +186,9 @@ impl Happened {
 
     fn is_all_of_it(&self) {
         let Self { asked, revoked, steered, missed, interrupted, moved, other_agent, worktrees, .. } = self;
-        let Self { kept, undone, failed, stale, elsewhere, back, told, held, steered_later, .. } = self;
+        let Self { kept, undone, failed, stale, elsewhere, back, told, held, steered_later, used, .. } = self;
         let said = [asked, revoked, steered, steered_later, missed, interrupted, elsewhere, told, held];
-        let done = [moved, other_agent, worktrees, kept, undone, failed, stale, back];
+        let done = [moved, other_agent, worktrees, kept, undone, failed, stale, back, used];
         assert!(said.into_iter().chain(done).all(|count| *count > 0), "the story lacks something: {self:?}");
     }
 }
@@ -426,10 +427,25 @@ impl Lives {
         let append = if append.awake { told(append, 1, "words", body.as_bytes()) } else { append };
         let fence = state.running().and_then(|running| running.stage.fence());
         let append = match fence {
-            Some(fence) => told(append, fence.turn.0, "text", self.text(n).as_bytes()),
+            Some(fence) => {
+                let append = told(append, fence.turn.0, "text", self.text(n).as_bytes());
+                self.used(append, fence.turn.0, n)
+            }
             None => append,
         };
         written(store, append).await;
+    }
+
+    /// A report of its turn's usage, now and then, a day's length after the other.
+    fn used(&self, append: Append, turn: u32, n: u32) -> Append {
+        if n.is_multiple_of(3) {
+            return append;
+        }
+        let cost = if n.is_multiple_of(2) { format!(r#","cost_micros":{n}"#) } else { String::new() };
+        let body = format!(r#"{{"input_tokens":{n},"output_tokens":1{cost}}}"#);
+        let mut append = told(append, turn, "usage", body.as_bytes());
+        append.facts.iter_mut().rev().take(1).for_each(|new| new.at = Day(n / 40).begins());
+        append
     }
 
     /// Words of the agent: every other piece goes on where another one, which may have been said elsewhere, has ended.
@@ -459,6 +475,7 @@ impl Lives {
             happened.told += usize::from(row.last.as_ref().is_some_and(|last| last.words.is_some()));
             happened.held += row.held as usize;
             self.compare_approvals(store, *session, &projection).await;
+            happened.used += compare_usage(store, &record, &projection).await;
             compare_deliveries(store, &log).await;
             compare_turns(store, *session, &projection).await;
             let other_agents = compare_scope(&row, &projection, &state, &log);
@@ -499,6 +516,31 @@ impl Lives {
         }
         assert_eq!(stored, projection.approvals);
     }
+}
+
+/// Answers how many days there are on which something was used.
+async fn compare_usage(store: &dyn Store, record: &Record, projection: &Projection) -> usize {
+    let mut made: BTreeMap<_, UsageSum> = BTreeMap::new();
+    for (key, sum) in &projection.usage {
+        let by = match key.message {
+            Some(message) => store.receipt(message).await.unwrap().map(|(_, row)| row.by),
+            None => None,
+        };
+        let made = made.entry((key.day, key.agent.clone(), by)).or_default();
+        *made = made.and(*sum);
+    }
+    let by = Seer {
+        org: record.org,
+        person: record.owner,
+        role: Role::Owner,
+        groups: vec![],
+        bound: Some(record.session),
+    };
+    let stored = store.usage(UsageQuery { by, from: Day(0), to: Day(u32::MAX) }).await.unwrap();
+    let stored: BTreeMap<_, _> =
+        stored.into_iter().map(|row| ((row.day, row.agent, row.by), row.sum)).collect();
+    assert_eq!(stored, made);
+    made.len()
 }
 
 async fn compare_deliveries(store: &dyn Store, log: &[StoredFact]) {

@@ -32,6 +32,7 @@ mod search;
 mod story;
 mod time;
 mod tokens;
+mod usage;
 
 pub use accept::*;
 pub use append::*;
@@ -60,6 +61,7 @@ pub use scope::*;
 pub use search::*;
 pub use time::*;
 pub use tokens::*;
+pub use usage::*;
 
 use crate::Store;
 use kernel::OrgId;
@@ -142,6 +144,10 @@ macro_rules! conformance {
             a_row_says_what_its_reader_may_do,
             a_row_counts_what_waits_for_people,
             a_row_says_how_the_last_turn_ended_and_how_its_last_words_begin,
+            // usage
+            what_turns_used_is_added_up_by_day_agent_and_person,
+            what_was_used_out_of_sight_is_in_no_sum,
+            what_was_used_is_seen_by_whoever_has_the_session_now,
             // limits
             only_open_sessions_count_as_open,
             the_limit_of_open_sessions_holds_against_all_at_once,

@@ -234,7 +234,7 @@ impl Kept {
             }
             Entry::Story { turn, kind, body } => {
                 self.words_bytes += words_bytes(&body);
-                self.projection.hear(turn, &kind, &body);
+                self.projection.hear(at, turn, &kind, &body);
                 self.hear_title(&kind, &body);
                 StoredEntry::Story { turn, kind, body: Some(body) }
             }

@@ -301,6 +301,9 @@ impl Views for MemoryStore {
     fn approvals(&self, query: ApprovalsQuery) -> Reply<'_, Vec<ApprovalRow>> {
         self.step(move |contents| contents.approvals(&query))
     }
+    fn usage(&self, query: UsageQuery) -> Reply<'_, Vec<UsageRow>> {
+        self.step(move |contents| contents.usage(&query))
+    }
     fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
         self.step(move |contents| contents.holder(&claim))
     }

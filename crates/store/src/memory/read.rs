@@ -282,6 +282,19 @@ impl Contents {
         query.page(asked.filter(|row| query.shows(row)).collect())
     }
 
+    pub(super) fn usage(&self, query: &UsageQuery) -> Vec<UsageRow> {
+        let days = query.from..=query.to;
+        let amounts = self.seen(&query.by).flat_map(|kept| {
+            let of_days = kept.projection.usage.iter().filter(|(key, _)| days.contains(&key.day));
+            of_days.map(|(key, sum)| {
+                let by = key.message.and_then(|message| Some(self.messages.get(&message)?.by));
+                let handle = by.and_then(|by| Some(self.people.of(kept.record.org, by)?.row.handle.clone()));
+                UsageRow { day: key.day, agent: key.agent.clone(), by, handle, sum: *sum }
+            })
+        });
+        UsageRow::added_up(amounts)
+    }
+
     pub(super) fn holder(&self, claim: &Claim) -> Option<(SessionId, OrgId)> {
         let session = self.claims.get(claim)?.first()?;
         Some((*session, self.sessions.get(session)?.record.org))

@@ -149,6 +149,7 @@ fn open_and_lists() -> Vec<Row> {
         reads("sessions").way("narrowed").query(|_| "agent=scripted&doing=dormant&directory=/&text=a".into()),
         reads("sessions").way("needing").query(|_| "needs=unread&owner=me&archived=false".into()),
         reads("session_counts"),
+        reads("usage"),
         reads("search").query(|_| "q=hello".into()),
         reads("sessions").way("named").query(|_| "name=nobody-is-called-this".into()),
         reads("heads"),

@@ -89,7 +89,12 @@ export const answer = (id: string, given: Answer, remember: 'session' | 'always'
   send<Approval>('POST', `/approvals/${id}`, remember ? { answer: given, remember } : { answer: given }, key)
 
 // Scope, changes, undo.
-export const changeScope = (id: string, change: ScopeRequest) => send<Session>('POST', `/sessions/${id}/scope`, change, newKey())
+/** Asks for another scope. What is not decided yet is safe, and the session is as it was. */
+export async function changeScope(id: string, change: ScopeRequest): Promise<{ row: Session; isDecided: boolean }> {
+  const key = keyed(newKey())
+  const { data, response } = await client.POST('/api/v1/sessions/{id}/scope', { params: { path: { id }, ...key }, body: change })
+  return { row: data as Session, isDecided: response.status === 200 }
+}
 export const keepScope = (id: string) => send<Session>('DELETE', `/sessions/${id}/scope`, undefined, newKey())
 export const changes = (id: string, turn: number, since?: number) => get<Changes>(`/sessions/${id}/changes`, { turn, since })
 export const undoPreview = (id: string, turn: number) => get<UndoPreview>(`/sessions/${id}/undo`, { turn })

@@ -48,6 +48,8 @@ export class Timeline {
   scope: { epoch: number; agent: string; directory: string; model: string | null; mode: string | null; worktree: string | null } | null = null
   /** A change of scope that was asked for and has not happened yet. */
   changing: FactOf<'change_asked'> | null = null
+  /** The number of the last fact that says what came of such a change; 0 if none that is here does. */
+  decided = 0
   readonly turns = new Map<number, Turn>()
   /** Who said a message, as its fact has it. */
   readonly senders = new Map<string, string>()
@@ -146,6 +148,7 @@ export class Timeline {
         return
       case 'scope_changed':
         if (this.#hasWord('changing', fact)) this.changing = null
+        this.decided = Math.max(this.decided, fact.number)
         this.#scope(fact, fact.epoch)
         return
       case 'queued':
@@ -233,6 +236,7 @@ export class Timeline {
         return this.#notice(fact, 'quiet', changeWords(fact), { by: fact.by })
       case 'scope_kept':
         if (this.#hasWord('changing', fact)) this.changing = null
+        this.decided = Math.max(this.decided, fact.number)
         return this.#notice(fact, 'quiet', `The scope stays as it was: ${plain(fact.why)}.`, { by: fact.by ?? null })
       case 'errand_failed':
         return this.#notice(fact, 'bad', 'What was asked for could not be done.', {})

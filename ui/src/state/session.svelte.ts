@@ -3,7 +3,7 @@
 // It lives as long as somebody looks at it and a while longer, so that coming back costs nothing. Pages read its fields and are told
 // of changes of the timeline by `version`, once a frame.
 import * as calls from '../api/calls'
-import { isRefused, wordsOf } from '../api/problem'
+import { isPassing, isRefused, wordsOf } from '../api/problem'
 import type { Fact, FactsPage, MessageWords, Progress, Queued, Readiness, ScopeRequest, Session, TurnLine } from '../api/types'
 import { QUEUE_FACTS, pendingOf, textOf } from '../model/queue'
 import { Timeline } from '../model/timeline'
@@ -26,6 +26,8 @@ const QUEUE_MS = 60
 const SEEN_MS = 800
 /** So long is waited for a change of scope before what was said meanwhile goes; longer, and a person says where it belongs. */
 const CHANGE_MS_MAX = 20_000
+/** What nobody has answered is asked for again when the stream begins anew, and after that long where it goes on. */
+const AGAIN_MS = 3_000
 
 export class SessionState {
   readonly id: string
@@ -54,6 +56,10 @@ export class SessionState {
   #ahead: Fact[] = []
   #isFilling = false
   #wanted: string[] = []
+  /** The messages whose words could not be asked for. */
+  #lacking = new Set<string>()
+  #isQueueLacking = false
+  #againTimer: ReturnType<typeof setTimeout> | null = null
   #asking = new Set<string>()
   #queueTimer: ReturnType<typeof setTimeout> | null = null
   #seenTimer: ReturnType<typeof setTimeout> | null = null
@@ -61,6 +67,7 @@ export class SessionState {
   #hasMarks = true
   #openUsers = 0
   #first: Promise<FactsPage> | null = null
+  #earlier: Promise<boolean> | null = null
   #change: { isOver: () => boolean; end: () => void; over: Promise<void> } | null = null
 
   constructor(id: string, row: Session | null) {
@@ -80,6 +87,7 @@ export class SessionState {
   }
 
   get hasAll(): boolean {
+    void this.version
     return this.timeline.first === 1
   }
 
@@ -106,9 +114,14 @@ export class SessionState {
     this.#stops = []
   }
 
-  /** Fetches the page before what is here. */
-  async earlier(limit = EARLIER_FACTS): Promise<boolean> {
-    if (this.isFetching || this.hasAll || this.timeline.first === 0) return false
+  /** Fetches the page before what is here. Whoever asks while one is on its way waits for that one. */
+  earlier(limit = EARLIER_FACTS): Promise<boolean> {
+    if (this.hasAll || this.timeline.first === 0) return Promise.resolve(false)
+    this.#earlier ??= this.#fetchEarlier(limit).finally(() => (this.#earlier = null))
+    return this.#earlier
+  }
+
+  async #fetchEarlier(limit: number): Promise<boolean> {
     this.isFetching = true
     this.earlierProblem = null
     try {
@@ -119,6 +132,7 @@ export class SessionState {
       return page.items.length > 0
     } catch (error) {
       this.earlierProblem = error
+      this.#againLater(error)
       return false
     } finally {
       this.isFetching = false
@@ -127,7 +141,7 @@ export class SessionState {
 
   /** Fetches back to a fact. False if that did not work out. */
   async reach(number: number): Promise<boolean> {
-    while (this.timeline.first > number) if (!(await this.earlier(JUMP_FACTS)) && !this.isFetching) return false
+    while (this.timeline.first > number) if (!(await this.earlier(JUMP_FACTS))) return false
     return true
   }
 
@@ -153,8 +167,13 @@ export class SessionState {
   refreshQueue(): void {
     this.#queueTimer ??= setTimeout(async () => {
       this.#queueTimer = null
-      const queue = await calls.queue(this.id).catch(() => null)
-      if (queue) this.takeQueue(queue.items)
+      try {
+        this.takeQueue((await calls.queue(this.id)).items)
+        this.#isQueueLacking = false
+      } catch (error) {
+        this.#isQueueLacking = true
+        this.#againLater(error)
+      }
     }, QUEUE_MS)
   }
 
@@ -167,17 +186,35 @@ export class SessionState {
     }
   }
 
+  /**
+   * Takes what the server says of the session. What is not in it is not so any more: a worktree that was left is not said. Only what is said
+   * where one session is read stays, for streams and lists never say it.
+   */
+  takeRow(row: Session): void {
+    const known = this.row
+    if (known && known.number > row.number) return
+    this.row = { background: known?.background, own_word: known?.own_word, ...row }
+  }
+
   /** Asks for another scope. */
   async changeScope(wanted: ScopeRequest): Promise<void> {
-    let end!: () => void
-    const over = new Promise<void>((resolve) => (end = resolve))
+    let resolve!: () => void
+    const over = new Promise<void>((then) => (resolve = then))
+    const end = () => {
+      // Whoever writes on has seen the change: pages must not take what they say for something said before it, until the next frame.
+      this.version += 1
+      resolve()
+    }
     const change = { isOver: () => false, end, over }
     this.#change = change
     setTimeout(end, CHANGE_MS_MAX)
     void over.then(() => this.#change === change && (this.#change = null))
     try {
-      const row = await calls.changeScope(this.id, wanted)
-      change.isOver = () => this.timeline.last >= row.number && this.timeline.changing === null
+      const { row, isDecided } = await calls.changeScope(this.id, wanted)
+      const { timeline } = this
+      // One that is not decided yet is not among the facts up to the row's number: its end is after it.
+      const isHere = isDecided ? () => timeline.last >= row.number : () => timeline.decided > row.number
+      change.isOver = () => isHere() && timeline.changing === null
       if (change.isOver()) end()
     } catch (error) {
       end()
@@ -215,7 +252,7 @@ export class SessionState {
 
   async #load(): Promise<void> {
     this.state = 'loading'
-    const row = calls.session(this.id).then((told) => (this.row = told))
+    const row = calls.session(this.id).then((told) => this.takeRow(told))
     const queue = calls.queue(this.id).then((told) => this.takeQueue(told.items))
     // Whichever fails first is the problem; the others fail alike, and nobody has to hear of it twice.
     row.catch(() => {})
@@ -236,17 +273,38 @@ export class SessionState {
       this.#first = null
       this.problem = error
       this.state = isRefused(error, 'not_found', 'no_such_path', 'invalid') ? 'gone' : 'failed'
+      this.#againLater(error)
     }
+  }
+
+  /** Asks again for what could not be had. */
+  #again(): void {
+    if (this.#openUsers === 0) return
+    for (const message of this.#lacking) this.wantWhole(message)
+    if (this.#isQueueLacking) this.refreshQueue()
+    if (isOverSoon(this.earlierProblem)) void this.earlier()
+    if (this.state === 'failed' && isOverSoon(this.problem)) this.retry()
+    else if (this.problem || this.#ahead.length > 0) void this.#fill()
+  }
+
+  #againLater(error: unknown): void {
+    if (!isPassing(error)) return
+    this.#againTimer ??= setTimeout(() => {
+      this.#againTimer = null
+      this.#again()
+    }, AGAIN_MS)
   }
 
   retry(): void {
     this.problem = null
-    if (this.timeline.last === 0) void this.#load()
-    else void this.#resume()
+    if (this.timeline.last === 0) return void this.#load()
+    this.state = 'ready'
+    void this.#resume()
   }
 
   async #resume(): Promise<void> {
     this.#watch()
+    if (!this.row) void calls.session(this.id).then((told) => this.takeRow(told)).catch((error: unknown) => this.#againLater(error))
     await this.#fill()
     this.refreshQueue()
     void this.refreshReadiness()
@@ -258,10 +316,11 @@ export class SessionState {
 
   #hear(told: Told): void {
     if (told.event === 'session') {
-      if (told.data.session.id === this.id) this.row = { ...this.row, ...told.data.session }
+      if (told.data.session.id === this.id) this.takeRow(told.data.session)
       return
     }
-    if (told.event === 'began' || told.data.session !== this.id) return
+    if (told.event === 'began') return this.#again()
+    if (told.data.session !== this.id) return
     switch (told.event) {
       case 'fact':
         return this.#fact(told.data.fact)
@@ -315,6 +374,8 @@ export class SessionState {
     } catch (error) {
       if (isRefused(error, 'not_found')) this.state = 'gone'
       this.problem = error
+      // What is ahead waits, too: it would only ask at once for the same.
+      return this.#againLater(error)
     } finally {
       this.#isFilling = false
     }
@@ -335,8 +396,11 @@ export class SessionState {
       const message = this.#wanted.pop()!
       calls
         .wordsOfMessage(message)
-        .then((words) => this.messages.set(message, words))
-        .catch((error: unknown) => this.messages.set(message, { text: '', by: this.timeline.senders.get(message) ?? null, problem: wordsOf(error).what }))
+        .then((words) => {
+          this.messages.set(message, words)
+          this.#lacking.delete(message)
+        })
+        .catch((error: unknown) => this.#wordless(message, error))
         .finally(() => {
           this.#asking.delete(message)
           this.#bump()
@@ -345,10 +409,22 @@ export class SessionState {
     }
   }
 
+  /** Words that could not be had: a row says so, unless it has their beginning, until they can. */
+  #wordless(message: string, error: unknown): void {
+    if (isOverSoon(error)) this.#lacking.add(message)
+    else this.#lacking.delete(message)
+    this.#againLater(error)
+    if (isOverSoon(error) && this.messages.get(message)?.text) return
+    this.messages.set(message, { text: '', by: this.timeline.senders.get(message) ?? null, problem: wordsOf(error).what })
+  }
+
   #hasStarted(message: string): boolean {
     return this.timeline.slot(`m:${message}`) !== undefined || this.timeline.hasSteered(message)
   }
 }
+
+/** True of what may go well once there is a line, or somebody is signed in again. */
+const isOverSoon = (error: unknown): boolean => isPassing(error) || isRefused(error, 'unauthenticated')
 
 /** How many sessions are kept besides the one that is looked at. */
 const KEPT_MAX = 6

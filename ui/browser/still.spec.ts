@@ -11,30 +11,37 @@ const STILL_PX = 1
 
 declare global {
   interface Window {
-    /** The row that is read, and how far it has been from where it was, in each frame. */
-    still: { key: string; top: number; worst: number; frames: number; gone: number; stop: boolean }
+    /** The row that is read, and how far it has been from where it was, in each frame as it was painted. */
+    still: { key: string; worst: number; frames: number; gone: number }
   }
 }
 
-/** Watches the first row that begins in view, in every frame and after it has been painted. */
+/**
+ * Watches the first row that begins in view, in every frame as it is painted. Positions of what is newly observed are taken at a frame's
+ * very end, when everything that answers to its layout has done so. Whoever measures between two frames makes a layout that nobody is
+ * ever shown: of a window that has another size already, before the page has been told of it.
+ */
 async function watchAnchor(page: Page): Promise<void> {
   await page.evaluate(() => {
     const scroller = document.querySelector<HTMLElement>('.timeline')!
     const at = () => scroller.getBoundingClientRect().top
-    const first = [...scroller.querySelectorAll<HTMLElement>('[data-key]')].find((row) => row.getBoundingClientRect().top >= at())!
-    const still = (window.still = { key: first.dataset.key!, top: first.getBoundingClientRect().top - at(), worst: 0, frames: 0, gone: 0, stop: false })
-    const look = () => {
-      const row = scroller.querySelector(`[data-key="${CSS.escape(still.key)}"]`)
-      if (!row || !scroller.isConnected) still.gone += 1
-      else still.worst = Math.max(still.worst, Math.abs(row.getBoundingClientRect().top - at() - still.top))
-    }
-    const painted = new MessageChannel()
-    painted.port1.onmessage = look
+    const row = [...scroller.querySelectorAll<HTMLElement>('[data-key]')].find((one) => one.getBoundingClientRect().top >= at())!
+    const top = row.getBoundingClientRect().top - at()
+    const still = (window.still = { key: row.dataset.key!, worst: 0, frames: 0, gone: 0 })
+    const painted = new IntersectionObserver(
+      (entries) => {
+        for (const { boundingClientRect, rootBounds } of entries) {
+          still.frames += 1
+          if (row.isConnected) still.worst = Math.max(still.worst, Math.abs(boundingClientRect.top - rootBounds!.top - top))
+        }
+      },
+      { root: scroller },
+    )
     const frame = () => {
-      if (still.stop) return
-      look()
-      still.frames += 1
-      painted.port2.postMessage(null)
+      // It is the very element that it was: a row that is made anew loses what is selected or unfolded in it.
+      if (!row.isConnected) still.gone += 1
+      painted.disconnect()
+      painted.observe(row)
       requestAnimationFrame(frame)
     }
     requestAnimationFrame(frame)
@@ -53,6 +60,16 @@ async function still(page: Page): Promise<void> {
   expect({ gone: seen.gone, moved: seen.worst < STILL_PX ? 'not' : `${seen.worst} px` }, `${seen.key} over ${seen.frames} frames`).toEqual({ gone: 0, moved: 'not' })
 }
 
+/** Turns the wheel, and waits until what it moves has come to rest. */
+async function wheel(page: Page, by: number): Promise<void> {
+  await page.evaluate(() => {
+    const over = new Promise((resolve) => document.querySelector('.timeline')!.addEventListener('scrollend', resolve, { once: true }))
+    ;(window as Window & { scrolled?: Promise<unknown> }).scrolled = over
+  })
+  await page.mouse.wheel(0, by)
+  await page.evaluate(() => (window as Window & { scrolled?: Promise<unknown> }).scrolled)
+}
+
 /** Scrolls up, as a reader does, until a fact comes into view. */
 async function readBackTo(page: Page, fact: number): Promise<void> {
   await page.locator('.timeline').hover()
@@ -63,19 +80,43 @@ async function readBackTo(page: Page, fact: number): Promise<void> {
       const row = [...scroller.querySelectorAll<HTMLElement>('[data-number]')].find((one) => one.getBoundingClientRect().top >= top)
       return Number(row?.dataset.number)
     })
-    if (first > fact) await page.mouse.wheel(0, first - fact > 150 ? -6_000 : -900)
+    if (first > fact) await wheel(page, first - fact > 150 ? -6_000 : -900)
     expect(first).toBeLessThanOrEqual(fact)
   }).toPass({ intervals: [30], timeout: 60_000 })
   await settle(page)
 }
 
-test('enter a worktree, leave it, go on: nothing is mounted again, and nothing that is read moves', { tag: '@nightly' }, async ({ homing, page }) => {
+/** A reader in the middle of a long past, in a repository. */
+async function reader(homing: Homing, page: Page): Promise<{ id: string; last: number }> {
   homing.repository()
   const id = await imported(homing, longPast(FACTS), { directory: homing.place })
   await page.goto(`/s/${id}`)
   await expect(rows(page).last()).toBeVisible()
   const last = (await homing.facts(id)).at(-1)!.number
   await readBackTo(page, Math.floor(last / 2))
+  return { id, last }
+}
+
+/** The page of before is there, and nothing waits that was meant to run. */
+async function nothingElse(homing: Homing, page: Page, id: string, last: number): Promise<void> {
+  expect(await page.evaluate(() => window.noted)).toMatchObject({ mounts: [id], unmounts: [] })
+  const types = (await homing.facts(id, last)).map((fact) => fact.type)
+  expect(types).not.toContain('held')
+  expect(types.filter((type) => type === 'scope_changed'), 'in and out').toHaveLength(2)
+}
+
+/** What the last turn has answered, once it is over. */
+function lastAnswer(homing: Homing, id: string, after: number, turns: number): Promise<string> {
+  return homing.until('the follow-up is answered', async () => {
+    const facts = await homing.facts(id, after)
+    if (facts.filter((fact) => fact.type === 'turn_ended').length < turns) return null
+    const started = facts.filter((fact) => fact.type === 'turn_started').at(-1)!
+    return (await homing.ask<{ answer: string }>('GET', `/messages/${started.message}?words=true`)).answer
+  })
+}
+
+test('enter a worktree, leave it, go on: nothing is mounted again, and nothing that is read moves', async ({ homing, page }) => {
+  const { id, last } = await reader(homing, page)
   await watchAnchor(page)
 
   const scope = await openScope(page)
@@ -83,54 +124,65 @@ test('enter a worktree, leave it, go on: nothing is mounted again, and nothing t
   await scope.getByLabel('Name of a worktree').press('Enter')
   await expect(scope.getByText('aside of')).toBeVisible()
   await scope.getByRole('button', { name: 'Leave aside' }).click()
+  // At once: whoever has asked for a change means the scope that comes of it.
   await field(page).fill('!pwd')
   await field(page).press('Enter')
   await expect(page.getByRole('button', { name: /To the end|New below/ })).toBeVisible()
-  const answer = await homing.until('the follow-up is answered', async () => {
-    const end = (await homing.facts(id, last)).find((fact) => fact.type === 'turn_ended')
-    return end && (await homing.ask<{ answer: string }>('GET', `/messages/${await messageOf(homing, id, last)}?words=true`)).answer
-  })
-  expect(answer, 'it ran where it was meant to').toContain(`\n${homing.place}`)
+  expect(await lastAnswer(homing, id, last, 1), 'it ran where it was meant to').toContain(`\n${homing.place}`)
   await still(page)
 
   // Where it is, is on the page, without having been asked for again.
   await page.getByRole('button', { name: /To the end|New below/ }).click()
   await expect(rows(page, 'words').last()).toContainText(homing.place)
-  expect(await page.evaluate(() => window.noted)).toMatchObject({ mounts: [id], unmounts: [] })
+  await nothingElse(homing, page, id, last)
   counted(`a reader in the midst of ${last} facts: 1 mount, 0 unmounts, moved by less than ${STILL_PX} px`)
 })
 
-async function messageOf(homing: Homing, id: string, after: number): Promise<string> {
-  const started = (await homing.facts(id, after)).find((fact) => fact.type === 'turn_started')
-  return (started as { message: string }).message
-}
-
-test('older pages arrive, words stream and the window changes its size: nothing that is read moves', { tag: '@nightly' }, async ({ homing, page }) => {
-  const id = await imported(homing, longPast(FACTS))
-  // Older pages take their time, so that one arrives while everything else goes on.
+test('the same while older pages arrive, words stream and the window changes its size', async ({ homing, page }) => {
+  // Older pages wait until they are let go, so that each arrives while everything else goes on.
   const late: (() => void)[] = []
   let isLate = false
   await page.route(/\/facts\?before=/, async (route) => {
     if (isLate) await new Promise<void>((resolve) => late.push(resolve))
     await route.continue()
   })
-  await page.goto(`/s/${id}`)
-  await expect(rows(page).last()).toBeVisible()
-  const last = (await homing.facts(id)).at(-1)!.number
-  await readBackTo(page, last - 200)
+  const { id, last } = await reader(homing, page)
+  const scope = await openScope(page)
+  await page.getByRole('button', { name: 'Find', exact: true }).click()
   isLate = true
-  await homing.say({ session: id }, '!say 600 200')
-  await page.mouse.wheel(0, -300)
+  await page.getByRole('button', { name: 'Look in all of it' }).click()
   await settle(page)
   await watchAnchor(page)
-  for (const [width, height] of [[900, 800], [700, 700], [1280, 640], [1100, 900], [1280, 800]] as const) {
-    await page.setViewportSize({ width, height })
-    late.shift()?.()
-    await settle(page)
+
+  let arrived = 0
+  /** The window changes its size; at each, words come, and at every other an older page. */
+  const resize = async () => {
+    for (const [at, [width, height]] of ([[900, 800], [700, 700], [1280, 640], [1100, 900], [1280, 800]] as const).entries()) {
+      await page.setViewportSize({ width, height })
+      const go = at % 2 ? late.shift() : undefined
+      go?.()
+      arrived += go ? 1 : 0
+      await settle(page)
+    }
   }
+  await homing.say({ session: id }, '!say 300 200')
+  await scope.getByLabel('Name of a worktree').fill('aside')
+  await scope.getByLabel('Name of a worktree').press('Enter')
+  await resize()
+  await expect(scope.getByText('aside of')).toBeVisible()
+  await homing.say({ session: id }, '!say 300 200')
+  await scope.getByRole('button', { name: 'Leave aside' }).click()
+  await resize()
+  await expect(scope.getByText('aside of')).toBeHidden()
+  await field(page).fill('!pwd\n!say 300 200')
+  await field(page).press('Enter')
+  await resize()
+  expect(await lastAnswer(homing, id, last, 3), 'it ran where it was meant to').toContain(`\n${homing.place}`)
   isLate = false
+  arrived += late.length
   for (const go of late) go()
-  await homing.until('the words have been said', async () => (await homing.facts(id, last)).some((fact) => fact.type === 'turn_ended'))
+  await expect(page.getByText('Begun '), 'everything older is here').toBeAttached()
   await still(page)
-  expect(await page.evaluate(() => window.noted)).toMatchObject({ mounts: [id], unmounts: [] })
+  expect(arrived, 'older pages have arrived').toBeGreaterThan(1)
+  await nothingElse(homing, page, id, last)
 })

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Fact, Receipt, Session } from '../src/api/types'
+import { Line } from './line'
 
 const PROGRAM = process.env.HOMING_PROGRAM ?? fileURLToPath(new URL('../../target/debug/homing', import.meta.url))
 /** Told to go, a server that does not is broken: nothing of a test takes that long to be handed over. */
@@ -20,6 +21,8 @@ const LOG_LINES_SHOWN = 30
 export interface Setup {
   /** `homing.toml`. */
   config?: string
+  /** Browsers reach it over a line that can be cut. */
+  line?: boolean
   /** Variables of its environment, made of its own temporary directory. */
   variables?: (root: string) => Record<string, string>
 }
@@ -37,6 +40,8 @@ export class Homing {
   link = ''
   token = ''
   log = ''
+  /** What browsers reach it over, if it was asked for. */
+  line: Line | null = null
   readonly root: string
   readonly #setup: Setup
   #child: ChildProcess | null = null
@@ -50,9 +55,17 @@ export class Homing {
     const homing = new Homing(await mkdtemp(join(tmpdir(), 'homing-browser-')), setup)
     for (const dir of [homing.place, homing.home]) await mkdir(dir)
     await mkdir(homing.data, { mode: 0o700 })
-    if (setup.config) await writeFile(join(homing.data, 'homing.toml'), setup.config)
+    homing.line = setup.line ? await Line.open() : null
+    const names = homing.line ? `allowed_hosts = ["${new URL(homing.line.url).host}"]\n` : ''
+    if (names || setup.config) await writeFile(join(homing.data, 'homing.toml'), names + (setup.config ?? ''))
     await homing.begin()
+    homing.line?.lead(homing.url)
     return homing
+  }
+
+  /** Where browsers find it. */
+  get front(): string {
+    return this.line?.url ?? this.url
   }
 
   get data(): string {
@@ -122,6 +135,7 @@ export class Homing {
   async stop(): Promise<void> {
     const child = this.#child
     this.#child = null
+    this.line?.close()
     try {
       if (child && child.exitCode === null && child.signalCode === null) await this.#goes(child)
     } finally {

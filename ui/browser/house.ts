@@ -56,13 +56,13 @@ export class People {
 
   /** A browser that nobody has signed in with. */
   async stranger(options: BrowserContextOptions = {}): Promise<BrowserContext> {
-    const context = await this.#browser.newContext({ baseURL: this.#homing.url, ...options })
+    const context = await this.#browser.newContext({ baseURL: this.#homing.front, ...options })
     this.#contexts.push(context)
     await context.addInitScript(note)
     if (BUILT) await context.route('**/ui/*/*', (route) => route.fulfill({ path: join(BUILT, new URL(route.request().url()).pathname.split('/').pop()!) }))
     context.on('request', (request) => {
       const to = new URL(request.url())
-      if (to.origin !== this.#homing.url && !['blob:', 'data:'].includes(to.protocol)) this.wrong.push(`asked elsewhere: ${request.url()}`)
+      if (to.origin !== this.#homing.front && !['blob:', 'data:'].includes(to.protocol)) this.wrong.push(`asked elsewhere: ${request.url()}`)
     })
     context.on('weberror', (error) => this.#note(`uncaught: ${error.error().stack ?? error.error().message}`))
     context.on('dialog', (dialog) => {
@@ -79,7 +79,7 @@ export class People {
   async signedIn(options: BrowserContextOptions = {}, person?: string): Promise<BrowserContext> {
     const context = await this.stranger(options)
     const link = (await this.#homing.newLink(person)).split('/').pop()!
-    const answer = await context.request.post('/api/v1/sign-in', { data: { link, for: 'browser' }, headers: { origin: this.#homing.url } })
+    const answer = await context.request.post('/api/v1/sign-in', { data: { link, for: 'browser' }, headers: { origin: this.#homing.front } })
     expect(answer.status(), await answer.text()).toBe(200)
     return context
   }

@@ -13,9 +13,6 @@ use crate::counts::{Scale, variables};
 use crate::steps::Tally;
 use crate::{tools, ui};
 
-/// The tag of tests that are told at night only: what they ask of the app it does not always do yet, on a machine that is quick.
-const NIGHTLY: &str = "@nightly";
-
 /// The tests of `ui/browser`.
 pub(crate) fn browser(root: &Path, scale: Scale) -> Result<Tally> {
     let chromium = tools::chromium()?;
@@ -29,9 +26,6 @@ pub(crate) fn browser(root: &Path, scale: Scale) -> Result<Tally> {
     }
     let mut playwright = Command::new("npm");
     playwright.args(["run", "--silent", "browser"]).current_dir(app).envs(variables(scale));
-    if scale != Scale::Nightly {
-        playwright.args(["--", "--grep-invert", NIGHTLY]);
-    }
     playwright.env("HOMING_PROGRAM", target.join("debug/homing")).env("HOMING_CHROMIUM", chromium);
     playwright.env("HOMING_BROWSER_LEFT", &left);
     counted_in(&report(root), playwright)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Attachment, partOf, partsOf, tooMuch } from './parts'
+import { type Attachment, partOf, partsOf, previewOf, tooMuch } from './parts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const attachment = (size: number, part = partOf({ name: 'a.bin', type: '', content: new Uint8Array(3) })): Attachment => ({ name: 'a', bytes: size, part, preview: null })
@@ -19,6 +19,13 @@ describe('what goes along', () => {
     const one = attachment(3)
     expect(partsOf('look', [one])).toEqual([{ type: 'text', text: 'look' }, one.part])
     expect(partsOf('  ', [one])).toEqual([one.part])
+  })
+
+  it('is shown small again if it is an image that was kept', async () => {
+    const preview = previewOf(partOf({ name: 'a.png', type: 'image/png', content: new Uint8Array([1, 2, 255]) }))
+    expect(preview?.type).toBe('image/png')
+    expect([...new Uint8Array(await preview!.arrayBuffer())]).toEqual([1, 2, 255])
+    expect(previewOf(partOf({ name: 'n.md', type: '', content: bytes('words') }))).toBeNull()
   })
 
   it('has the bounds of the server', () => {

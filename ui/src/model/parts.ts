@@ -48,6 +48,12 @@ export function partsOf(text: string, attached: Attachment[]): Part[] {
   return [...words, ...attached.map((one) => one.part)]
 }
 
+/** The bytes of an image that goes along, to be shown small. */
+export function previewOf(part: Part): Blob | null {
+  if (part.type !== 'image' || !('data' in part)) return null
+  return new Blob([Uint8Array.from(atob(part.data), (letter) => letter.charCodeAt(0))], { type: part.media_type })
+}
+
 function decoded(content: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(content)

@@ -18,10 +18,12 @@ export function readDraft(person: string, session: string): Draft | null {
   return parse(read(nameOf(person, session)))
 }
 
-export function writeDraft(person: string, session: string, draft: Draft | null): void {
+/** True if it will be there after a reload. */
+export function writeDraft(person: string, session: string, draft: Draft | null): boolean {
   const isEmpty = !draft || (draft.text === '' && !draft.key)
-  write(nameOf(person, session), isEmpty ? null : JSON.stringify(draft))
+  const isKept = write(nameOf(person, session), isEmpty ? null : JSON.stringify(draft))
   if (!isEmpty) forgetOldest(person)
+  return isKept || isEmpty
 }
 
 export function onDraft(person: string, session: string, then: (draft: Draft | null) => void): () => void {

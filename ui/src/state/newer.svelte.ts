@@ -2,6 +2,7 @@
 // replaced has cut the old one. It is said; and the page is loaded anew once nothing is being written and nobody looks, or at once
 // if somebody says so.
 import { outgoing } from './outgoing.svelte'
+import { isWriting } from './writing'
 
 const BUILD = /\/ui\/([^/"']+)\/app\.js/
 
@@ -20,15 +21,8 @@ class Build {
   }
 
   #reloadUnseen(): void {
-    if (document.hidden && !isWriting()) location.reload()
+    if (document.hidden && !outgoing.all.some((one) => one.state !== 'taken') && !isWriting()) location.reload()
   }
-}
-
-/** True if a reload would take something away: words in a field that no draft has, things that go along, what is on its way. */
-function isWriting(): boolean {
-  if (outgoing.all.some((one) => one.state !== 'taken')) return true
-  const fields = [...document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>('input:not([type=search], [type=checkbox], [type=radio], [type=file]), textarea')]
-  return fields.some((field) => field.value !== '') || document.querySelector('[data-attached]') !== null
 }
 
 export const build = new Build()

@@ -99,6 +99,8 @@ export class SessionState {
       outgoing.whenTaken((one, receipt) => {
         if (receipt.session !== this.id) return
         this.messages.set(receipt.id, { text: textOf(one.parts), by: receipt.by ?? null, at: receipt.accepted_at, attachments: receipt.attachments })
+        // The receipt of a send does not say what went along.
+        if (one.parts.some((part) => part.type !== 'text')) this.wantWhole(receipt.id)
         this.#bump()
         this.refreshQueue()
       }),

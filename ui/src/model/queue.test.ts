@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Queued } from '../api/types'
-import { type Sending, moved, pendingOf, placed, waitingOf } from './queue'
+import { type Sending, hastened, moved, pendingOf, placed, waitingOf } from './queue'
 
 const item = (id: string, state: Queued['state']): Queued => ({ id, state, by: 'usr_a', accepted_at: '', delivery: 'queue', revision: 0, text: id })
 const sending = (key: string, message: string | null): Sending => ({
@@ -17,6 +17,14 @@ describe('the queue', () => {
     const sent = [sending('k1', null), sending('k2', 'b'), sending('k3', 'started'), sending('k4', 'nowhere yet')]
     const pending = pendingOf(sent, [item('b', 'waiting')], (message) => message === 'started')
     expect(pending.map((one) => one.key)).toEqual(['k1', 'k4'])
+  })
+
+  it('is hastened only while a turn runs, and into it only where the agent takes that', () => {
+    const ways = (delivery: Queued['delivery'], running: boolean, canSteer: boolean) => hastened({ delivery }, running, canSteer).map((one) => one.how)
+    expect(ways('queue', true, true)).toEqual(['steer', 'interrupt'])
+    expect(ways('queue', true, false)).toEqual(['interrupt'])
+    expect(ways('interrupt', true, false)).toEqual([])
+    expect(ways('queue', false, true)).toEqual([])
   })
 
   it('moves one up, down, and not past the ends', () => {

@@ -39,6 +39,22 @@ export function pendingOf(sent: Sending[], items: Queued[], started: (message: s
   return sent.filter((one) => one.message === null || (!listed.has(one.message) && !started(one.message)))
 }
 
+/** A way to have a waiting message heard sooner than its turn comes. */
+export interface Hastened {
+  how: 'steer' | 'interrupt'
+  label: string
+  title: string
+}
+
+/** The ways that there are while a turn is under way: into it, if the agent takes that, or instead of it. */
+export function hastened(item: Pick<Queued, 'delivery'>, running: boolean, canSteer: boolean): Hastened[] {
+  if (!running) return []
+  const ways: Hastened[] = []
+  if (canSteer) ways.push({ how: 'steer', label: 'Steer now', title: 'Say it into the turn under way' })
+  if (item.delivery !== 'interrupt') ways.push({ how: 'interrupt', label: 'Interrupt', title: 'Stop the turn under way, then run this first' })
+  return ways
+}
+
 /** The order with one moved up or down by so many places, or null if it is there already. */
 export function moved(order: string[], id: string, by: number): string[] | null {
   const from = order.indexOf(id)

@@ -13,7 +13,7 @@ export interface Reading {
   nameOf(person: string | null | undefined): string | null
   isMine(by: MessageWords['by']): boolean
   /** What the person may do here. */
-  may: { prompt: boolean; manage: boolean; approve: boolean }
+  may: { prompt: boolean; manage: boolean; approve: boolean; fork: boolean }
   agent: string
   answer(approval: string, given: Answer, remember?: 'session' | 'always'): Promise<void>
   previewUndo(turn: number): Promise<UndoPreview>

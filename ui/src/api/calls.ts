@@ -1,8 +1,8 @@
 // The calls of the app by name, so that no page knows an address of the interface.
 import { call, client, get, keyed, newKey, send } from './client'
 import type {
-  Agent, Answer, Approval, Changes, Choice, Fact, FactsPage, Me, MessageWords, NewMessage, Queued, Readiness, Receipt,
-  ScopeRequest, Session, TurnLine, UndoPreview, UsageOfDays, Worktree,
+  Agent, Answer, Approval, Changes, Choice, Fact, FactsPage, Hit, Me, MessageWords, NewMessage, Queued, Readiness, Receipt,
+  ScopeRequest, Session, SessionCounts, TurnLine, UndoPreview, UsageOfDays, Worktree,
 } from './types'
 
 export interface Page<T> {
@@ -30,13 +30,18 @@ export interface SessionFilter {
   directory?: string
   doing?: 'running' | 'waiting' | 'dormant'
   text?: string
-  whose?: string
+  owner?: string
   archived?: boolean
+  origin?: string
+  needs?: 'questions' | 'held' | 'failed' | 'unread'
   limit?: number
   cursor?: string | null
 }
 export const sessions = (filter: SessionFilter = {}, signal?: AbortSignal) =>
   get<Page<Session>>('/sessions', { ...filter }, signal)
+export const search = (q: string, where: { session?: string; limit?: number; cursor?: string | null } = {}) =>
+  get<Page<Hit>>('/search', { q, ...where })
+export const sessionCounts = () => get<SessionCounts>('/sessions/counts')
 export const session = (id: string) => get<Session>(`/sessions/${id}`)
 export const newSession = (body: Record<string, unknown>, key = newKey()) =>
   send<{ id: string }>('POST', '/sessions', body, key)

@@ -9,6 +9,8 @@ export interface LastWords {
   outcome: string
   at: string
   words: string
+  /** The number of the fact that ended it. */
+  number?: number
 }
 
 export type May = 'view' | 'prompt' | 'manage'
@@ -50,6 +52,10 @@ export type UsageOfDay = Schemas['UsageOfDay']
 export type Me = Schemas['Me']
 export type Agent = Schemas['Agent']
 export type Problem = Schemas['Problem']
+export type Hit = Schemas['Hit']
+export type FilePatch = Schemas['FilePatch']
+export type WorktreeChanges = Schemas['WorktreeChanges']
+export type SessionCounts = Schemas['SessionCounts']
 export type Code = Schemas['Code']
 export type Waiting = Schemas['Waiting']
 export type Who = Schemas['Who']

@@ -12,7 +12,7 @@ describe('the list of sessions', () => {
   it('has what needs somebody first: questions, held, failed, unread', () => {
     const rows = [
       row('calm', { touched_at: '2026-03-10T11:59:00Z', seen: 10 }),
-      row('unread', { seen: 3 }),
+      row('unread', { seen: 3, last: { outcome: 'answered', at: '', words: '', number: 9 } }),
       row('failed', { seen: 3, last: { outcome: 'failed', at: '', words: '' } }),
       row('held', { held: 1 }),
       row('asked', { questions: 2 }),
@@ -29,9 +29,12 @@ describe('the list of sessions', () => {
     expect(countNeeds(rows)).toBe(4)
   })
 
-  it('does not call unread what works, nor what nobody counts', () => {
+  it('calls unread a turn whose end one has not seen, as the server does: not what has only begun, nor what nobody counts', () => {
+    const last = { outcome: 'answered', at: '', words: '', number: 5 }
+    expect(needOf(row('a', { seen: 4, last }))).toBe('unread')
+    expect(needOf(row('a', { seen: 5, last, awake: true }))).toBeNull()
     expect(needOf(row('a', { seen: 1, awake: true }))).toBeNull()
-    expect(needOf(row('a'))).toBeNull()
+    expect(needOf(row('a', { last }))).toBeNull()
   })
 
   it('finds words in any order, in title, directory, branch and last words', () => {

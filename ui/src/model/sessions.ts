@@ -7,8 +7,9 @@ export type Need = 'question' | 'held' | 'failed' | 'unread'
 const NEEDS: Need[] = ['question', 'held', 'failed', 'unread']
 const FAILURES = new Set(['failed', 'time_limit'])
 
+/** True if a turn has ended that one has not seen the end of. */
 export function isUnread(row: Session): boolean {
-  return row.seen != null && row.number > row.seen && !row.awake
+  return row.seen != null && row.last != null && (row.last.number ?? row.number) > row.seen
 }
 
 export function needOf(row: Session): Need | null {

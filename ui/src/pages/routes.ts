@@ -18,6 +18,7 @@ const everybody = () => true
 
 export const routes: Route[] = [
   { page: 'new', title: 'New session', offered: canBegin, load: () => import('./new/New.svelte') },
+  { page: 'search', title: 'Search', offered: everybody, load: () => import('./search/Search.svelte') },
   { page: 'approvals', title: 'Approvals', inBar: true, offered: everybody, load: () => import('./approvals/Approvals.svelte') },
   { page: 'worktrees', title: 'Worktrees', inBar: true, offered: everybody, load: () => import('./worktrees/Worktrees.svelte') },
   { page: 'agents', title: 'Agents', inBar: true, offered: everybody, load: () => import('./agents/Agents.svelte') },

@@ -9,6 +9,7 @@ import { live } from './live.svelte'
 const ROWS_MAX = 10_000
 const FIRST_PAGE = 60
 const PAGE = 500
+const NEEDS = ['questions', 'held', 'unread'] as const
 /** Ten thousand rows are put in order anew with every look; nobody reads faster than that. */
 const LOOK_MS = 150
 
@@ -61,6 +62,7 @@ class SessionList {
         this.problem = null
         this.#changed()
         if (!page.next || this.rows.size >= ROWS_MAX) break
+        if (page.items.length === FIRST_PAGE) void this.#loadNeedy(load)
         page = await calls.sessions({ limit: PAGE, cursor: page.next })
       }
       this.isCut = Boolean(page.next)
@@ -72,6 +74,18 @@ class SessionList {
       this.problem = error
       if (this.state === 'loading') this.state = 'failed'
     }
+  }
+
+  /** The sessions that need somebody come before all others, wherever they are in the list: the title counts them. */
+  async #loadNeedy(load: number): Promise<void> {
+    await Promise.all(
+      NEEDS.map(async (needs) => {
+        const page = await calls.sessions({ needs, archived: false, limit: PAGE }).catch(() => null)
+        if (!page || load !== this.#load) return
+        for (const row of page.items) this.#take(row)
+        this.#changed()
+      }),
+    )
   }
 
   put(row: Session): void {

@@ -1,8 +1,8 @@
 // The calls of the app by name, so that no page knows an address of the interface.
 import { call, client, get, keyed, newKey, send } from './client'
 import type {
-  Agent, Answer, Approval, Changes, Choice, Fact, FactsPage, Hit, Me, MessageWords, NewMessage, Queued, Readiness, Receipt,
-  ScopeRequest, Session, SessionCounts, TurnLine, UndoPreview, UsageOfDays, Worktree,
+  Agent, Answer, Approval, Changes, Choice, Fact, FactsPage, FilePatch, Hit, Me, MessageWords, NewMessage, Queued, Readiness,
+  Receipt, ScopeRequest, Session, SessionCounts, TurnLine, UndoPreview, UsageOfDays, Worktree,
 } from './types'
 
 export interface Page<T> {
@@ -102,6 +102,8 @@ export async function changeScope(id: string, change: ScopeRequest): Promise<{ r
 }
 export const keepScope = (id: string) => send<Session>('DELETE', `/sessions/${id}/scope`, undefined, newKey())
 export const changes = (id: string, turn: number, since?: number) => get<Changes>(`/sessions/${id}/changes`, { turn, since })
+export const fileChanges = (id: string, turn: number, path: string, from: number, since?: number) =>
+  get<FilePatch>(`/sessions/${id}/changes/file`, { turn, since, path, from })
 export const undoPreview = (id: string, turn: number) => get<UndoPreview>(`/sessions/${id}/undo`, { turn })
 export const undo = (id: string, turn: number, which: { all?: boolean; only?: string[] } = {}) =>
   send<Session>('POST', `/sessions/${id}/undo`, { turn, ...which }, newKey())

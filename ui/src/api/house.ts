@@ -3,7 +3,7 @@
 import { get, newKey, send } from './client'
 import type { Page } from './calls'
 import type { components } from './schema'
-import type { Agent, Approval, Session, Worktree } from './types'
+import type { Agent, Approval, FilePatch, Session, Worktree, WorktreeChanges } from './types'
 
 type Schemas = components['schemas']
 
@@ -124,6 +124,9 @@ export interface Worktrees {
   more: boolean
 }
 export const worktrees = (session?: string) => get<Worktrees>('/worktrees', { session })
+export const treeChanges = (session: string, name: string) => get<WorktreeChanges>(`/sessions/${at(session)}/worktrees/${at(name)}/changes`)
+export const treeFileChanges = (session: string, name: string, path: string, from: number) =>
+  get<FilePatch>(`/sessions/${at(session)}/worktrees/${at(name)}/changes/file`, { path, from })
 export const collect = (dryRun: boolean) => change<{ items: CollectedWorktree[] }>('POST', '/worktrees/collect', { dry_run: dryRun })
 
 /** Time between two questions whether work on a worktree is over: short enough that nobody waits for it, long enough for a phone. */

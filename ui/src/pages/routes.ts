@@ -9,6 +9,8 @@ export interface Route {
   title: string
   /** True if it stands in the bar above, where there is room for few. */
   inBar?: boolean
+  /** True if it is of something, which leads there: neither the menu nor the palette does. */
+  isApart?: boolean
   /** True if it is for them: the menu and the palette lead there, and it is shown. */
   offered: (me: Me) => boolean
   load: () => Promise<{ default: Component }>
@@ -19,6 +21,7 @@ const everybody = () => true
 export const routes: Route[] = [
   { page: 'new', title: 'New session', offered: canBegin, load: () => import('./new/New.svelte') },
   { page: 'search', title: 'Search', offered: everybody, load: () => import('./search/Search.svelte') },
+  { page: 'changes', title: 'Changes', isApart: true, offered: everybody, load: () => import('./changes/Changes.svelte') },
   { page: 'approvals', title: 'Approvals', inBar: true, offered: everybody, load: () => import('./approvals/Approvals.svelte') },
   { page: 'worktrees', title: 'Worktrees', inBar: true, offered: everybody, load: () => import('./worktrees/Worktrees.svelte') },
   { page: 'agents', title: 'Agents', inBar: true, offered: everybody, load: () => import('./agents/Agents.svelte') },

@@ -1,6 +1,6 @@
 // What the rows of a timeline share with the page around them, so that it need not be handed through every part.
 import { getContext, setContext } from 'svelte'
-import type { Answer, MessageWords, UndoPreview } from '../api/types'
+import type { Answer, FilePatch, MessageWords, UndoPreview } from '../api/types'
 
 export interface Reading {
   /** True if a row's fold is open. */
@@ -20,7 +20,8 @@ export interface Reading {
   undo(turn: number, which: { all?: boolean; only?: string[] }): Promise<void>
   redo(turn: number): Promise<void>
   fork(turn: number): Promise<void>
-  patch(turn: number): Promise<{ patch: string; cut: boolean }>
+  /** The patch of one file of a turn's changes, from a byte of it on: nothing of it is cut. */
+  filePatch(turn: number, path: string, from: number): Promise<FilePatch>
   copyAnswer(turn: number): Promise<boolean>
   /** Words that one is looking for, to be shown. */
   isFound(key: string): boolean

@@ -27,6 +27,8 @@ export type Link = Schemas['Link']
 export type Org = Schemas['Org']
 export type OrgChange = Schemas['OrgChange']
 export type Wall = Schemas['Wall']
+export type DoctorFinding = Schemas['DoctorFinding']
+export type DoctorFindings = Schemas['DoctorFindings']
 export type RunningProgram = Schemas['RunningProgram']
 export type RemovedWorktree = Schemas['RemovedWorktree']
 export type MergedWorktree = Schemas['MergedWorktree']
@@ -77,6 +79,8 @@ export const addGroup = (name: string) => change<Group>('POST', '/groups', { nam
 export const removeGroup = (id: string) => change<unknown>('DELETE', `/groups/${at(id)}`)
 export const intoGroup = (id: string, person: string) => change<unknown>('PUT', `/groups/${at(id)}/people/${at(person)}`)
 export const outOfGroup = (id: string, person: string) => change<unknown>('DELETE', `/groups/${at(id)}/people/${at(person)}`)
+/** The directories in one that one may choose; without one, those that one may choose with everything under them. */
+export const directories = (directory?: string) => get<{ items: string[]; more: boolean }>('/directories', { directory })
 export const roots = () => get<Page<Root>>('/roots')
 export const addRoot = (root: Root) => change<Root>('PUT', '/roots', root)
 export const removeRoot = (root: Root) => change<Root>('DELETE', '/roots', undefined, { directory: root.directory, ...queryOf(root.to) })
@@ -108,6 +112,7 @@ export const account = (agent: string) => get<Account>(`/agents/${at(agent)}/acc
 export const giveAccount = (agent: string, secrets: Record<string, string>) => change<Account>('PUT', `/agents/${at(agent)}/account`, { secrets })
 export const dropAccount = (agent: string) => change<Account>('DELETE', `/agents/${at(agent)}/account`)
 export const program = () => get<RunningProgram>('/program')
+export const doctor = () => get<DoctorFindings>('/doctor')
 export const wall = () => get<Wall>('/wall')
 export const org = () => get<Org>('/org')
 export const changeOrg = (body: OrgChange) => change<Org>('PATCH', '/org', body)

@@ -121,7 +121,7 @@ impl Lists {
 pub(crate) struct ToldHashes {
     pub(crate) launch: Option<u64>,
     pub(crate) about: Option<u64>,
-    /// What its agent has warned of.
+    /// The warnings of its agent that were told.
     warnings: BTreeSet<u64>,
 }
 

@@ -60,7 +60,7 @@ impl UsageSum {
                 .cost_micros
                 .into_iter()
                 .chain(more.cost_micros)
-                .reduce(|a, b| add(a, b))
+                .reduce(&add)
                 .map(|cost| add(cost, 0)),
         }
     }

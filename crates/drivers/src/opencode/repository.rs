@@ -1,4 +1,4 @@
-//! What a repository brings for opencode: plugins, which nothing keeps it from running, and instructions, which it reads by name
+//! The things a repository brings for opencode: plugins, which nothing keeps it from running, and instructions, which it reads by name
 //! where it reads nothing else of the repository. Pure: whether there are any is seen where opencode runs, not here.
 
 use std::path::Path;

@@ -347,7 +347,7 @@ fn lenient_repository(directory: &Path) {
     write("AGENTS.md", "Indent with tabs.\n".to_owned());
 }
 
-/// What the files of that repository have run.
+/// The names of the files of that repository that were run.
 fn ran(directory: &Path) -> BTreeSet<String> {
     let found = std::fs::read_dir(directory.join("ran")).unwrap().flatten();
     found.map(|entry| entry.file_name().into_string().unwrap()).collect()

@@ -13,6 +13,7 @@ declare global {
   interface Window {
     /** The row that is read, and how far it has been from where it was, in each frame as it was painted. */
     still: { key: string; worst: number; frames: number; gone: number }
+    scrolled: Promise<unknown>
   }
 }
 
@@ -60,14 +61,16 @@ async function still(page: Page): Promise<void> {
   expect({ gone: seen.gone, moved: seen.worst < STILL_PX ? 'not' : `${seen.worst} px` }, `${seen.key} over ${seen.frames} frames`).toEqual({ gone: 0, moved: 'not' })
 }
 
-/** Turns the wheel, and waits until what it moves has come to rest. */
+/** Turns the wheel, and waits until what it moves has come to rest. At the very top it moves nothing: an older page is on its way then. */
 async function wheel(page: Page, by: number): Promise<void> {
-  await page.evaluate(() => {
-    const over = new Promise((resolve) => document.querySelector('.timeline')!.addEventListener('scrollend', resolve, { once: true }))
-    ;(window as Window & { scrolled?: Promise<unknown> }).scrolled = over
+  const isToMove = await page.evaluate(() => {
+    const scroller = document.querySelector('.timeline')!
+    window.scrolled = new Promise((resolve) => scroller.addEventListener('scrollend', resolve, { once: true }))
+    return scroller.scrollTop > 0
   })
+  if (!isToMove) return
   await page.mouse.wheel(0, by)
-  await page.evaluate(() => (window as Window & { scrolled?: Promise<unknown> }).scrolled)
+  await page.evaluate(() => window.scrolled)
 }
 
 /** Scrolls up, as a reader does, until a fact comes into view. */

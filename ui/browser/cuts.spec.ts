@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { BrowserContext, CDPSession } from '@playwright/test'
 import type { Receipt } from '../src/api/types'
 import { count, counted } from './counts'
-import { expect, type Page, send, test } from './house'
+import { expect, field, type Page, rows, send, test } from './house'
 import type { Homing } from './homing'
 
 const CUTS = count('HOMING_BROWSER_CUTS', 12)
@@ -159,4 +159,16 @@ test('cut off at random moments, nothing is lost, doubled or sent twice', async 
     for (const page of [...scene.pages, fresh]) await page.close()
   }
   counted(`${CUTS} cuts at random moments: nothing lost, doubled or sent twice`)
+})
+
+test('a row whose words could not be had has them once somebody answers', async ({ homing, page }) => {
+  const { id } = await homing.newSession()
+  await page.goto(`/s/${id}`)
+  await expect(field(page)).toBeVisible()
+  await page.route(/\/messages\/msg_/, (route) => route.abort())
+  await homing.say({ session: id }, 'from elsewhere')
+  const row = rows(page, 'message').last()
+  await expect(row).toContainText('The server cannot be reached.')
+  await page.unroute(/\/messages\/msg_/)
+  await expect(row).toContainText('from elsewhere')
 })

@@ -14,6 +14,7 @@ declare global {
     /** The row that is read, and how far it has been from where it was, in each frame as it was painted. */
     still: { key: string; worst: number; frames: number; gone: number }
     scrolled: Promise<unknown>
+    isBusy?: boolean
   }
 }
 
@@ -188,4 +189,26 @@ test('the same while older pages arrive, words stream and the window changes its
   await still(page)
   expect(arrived, 'older pages have arrived').toBeGreaterThan(1)
   await nothingElse(homing, page, id, last)
+})
+
+test('what is said before the page has drawn the scope that was asked for goes to that scope', async ({ homing, page }) => {
+  homing.repository()
+  // Frames that come late, as on a machine that is busy.
+  await page.addInitScript(() => {
+    const soon = window.requestAnimationFrame.bind(window)
+    window.requestAnimationFrame = (then) => (window.isBusy ? Number(setTimeout(() => soon(then), 1_500)) : soon(then))
+  })
+  const { id } = await homing.newSession({ directory: homing.place })
+  await page.goto(`/s/${id}`)
+  const scope = await openScope(page)
+  await scope.getByLabel('Name of a worktree').fill('aside')
+  await scope.getByLabel('Name of a worktree').press('Enter')
+  await expect(scope.getByText('aside of')).toBeVisible()
+  await page.evaluate(() => (window.isBusy = true))
+  await scope.getByRole('button', { name: 'Leave aside' }).click()
+  await expect(scope.getByText('aside of')).toBeHidden()
+  await field(page).fill('!pwd')
+  await field(page).press('Enter')
+  expect(await lastAnswer(homing, id, 0, 1), 'it ran where it was meant to').toContain(`\n${homing.place}`)
+  expect((await homing.facts(id)).map((fact) => fact.type)).not.toContain('held')
 })

@@ -6,6 +6,8 @@ import type { Homing } from './homing'
 import { imported, longPast } from './past'
 
 const FACTS = count('HOMING_BROWSER_FACTS', 2_000)
+/** To read back takes longer the more there is. */
+const TEST_MS_MAX = 60_000 + FACTS * 10
 /** What is read may not move by so much in any frame. */
 const STILL_PX = 1
 
@@ -86,7 +88,7 @@ async function readBackTo(page: Page, fact: number): Promise<void> {
     })
     if (first > fact) await wheel(page, first - fact > 150 ? -6_000 : -900)
     expect(first).toBeLessThanOrEqual(fact)
-  }).toPass({ intervals: [30], timeout: 60_000 })
+  }).toPass({ intervals: [30], timeout: TEST_MS_MAX })
   await settle(page)
 }
 
@@ -120,6 +122,7 @@ function lastAnswer(homing: Homing, id: string, after: number, turns: number): P
 }
 
 test('enter a worktree, leave it, go on: nothing is mounted again, and nothing that is read moves', async ({ homing, page }) => {
+  test.setTimeout(TEST_MS_MAX)
   const { id, last } = await reader(homing, page)
   await watchAnchor(page)
 
@@ -143,6 +146,7 @@ test('enter a worktree, leave it, go on: nothing is mounted again, and nothing t
 })
 
 test('the same while older pages arrive, words stream and the window changes its size', async ({ homing, page }) => {
+  test.setTimeout(TEST_MS_MAX)
   // Older pages wait until they are let go, so that each arrives while everything else goes on.
   const late: (() => void)[] = []
   let isLate = false

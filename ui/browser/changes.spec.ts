@@ -26,6 +26,8 @@ test('the changes of a worktree are seen from its session, side by side, and bro
   await page.goto(`/s/${id}`)
   const scope = await openScope(page)
   await scope.getByRole('link', { name: 'Changes of aside' }).click()
+  // Its address is one of its own: loaded anew, it is there again.
+  await page.reload()
   await expect(page.getByRole('heading', { name: '2 files changed' })).toBeVisible()
   await page.getByRole('button', { name: 'pears.txt' }).click()
   await expect(page.locator('td.text.plus')).toHaveText(['pear'])

@@ -46,6 +46,8 @@ async function lively(homing: Homing): Promise<Record<string, string>> {
   await homing.settled((await homing.say({ session: changed }, '!run echo two >> apples.txt; echo new > pears.txt')).id)
   const asking = await homing.say({ session: changed }, '!ask Shell')
   await homing.say({ session: changed }, 'and then this')
+  const { id: tree } = await homing.newSession({ directory: homing.place, worktree: { name: 'aside' }, title: 'Beside' })
+  await homing.settled((await homing.say({ session: tree }, '!run echo plum > plums.txt')).id)
   const choosing = await homing.say({ new: {} }, '!choose Paint | red | blue')
   const failed = await homing.say({ new: {} }, '!fail after')
   await homing.settled(failed.id)
@@ -54,6 +56,7 @@ async function lively(homing: Homing): Promise<Record<string, string>> {
   await homing.ask('POST', '/groups', { name: 'bakers' })
   return {
     sessions: '/', session: `/s/${long}`, 'session-changes': `/s/${changed}`, 'session-choice': `/s/${choosing.session}`, 'session-failed': `/s/${failed.session}`,
+    search: '/search?q=apples', changes: `/changes?${new URLSearchParams({ session: tree, tree: 'aside' })}`,
     new: '/new', approvals: '/approvals', worktrees: '/worktrees', agents: '/agents', people: '/people', groups: '/groups', roots: '/roots',
     offers: '/offers', usage: '/usage', audit: '/audit', tokens: '/tokens', route: '/route', settings: '/settings', nowhere: '/s/ses_01m7s08eqpe3p87sfyr1t3b274',
   }

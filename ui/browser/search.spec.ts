@@ -14,6 +14,7 @@ test('words that were said are found, shown with what is around them, and lead t
   await expect(places).toContainText('It is a pomegranate, as far as I can see.')
   await page.getByRole('searchbox', { name: 'Search sessions' }).press('Enter')
   await expect(page).toHaveURL(/\/search\?q=pomegran/)
+  await page.reload()
   const hit = page.getByRole('list', { name: 'What was said' }).getByRole('link')
   await expect(hit).toContainText('pomegran')
   await hit.click()

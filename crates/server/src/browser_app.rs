@@ -24,10 +24,12 @@ struct PackedFile {
 include!(concat!(env!("OUT_DIR"), "/browser_app.rs"));
 
 /// The addresses of the screens. None has a directory in it.
-pub(crate) const SCREENS: [&str; 16] = [
+pub(crate) const SCREENS: [&str; 18] = [
     "/",
     "/s/{id}",
     "/new",
+    "/search",
+    "/changes",
     "/approvals",
     "/worktrees",
     "/agents",

@@ -17,7 +17,7 @@ export function placeOf(address: URL): Place {
 export const sessionPath = (id: string) => `/s/${encodeURIComponent(id)}`
 
 /** What was done in a session's worktree since it was made. */
-export const treePath = (session: string, tree: string) => `/changes/${encodeURIComponent(session)}?${new URLSearchParams({ tree })}`
+export const treePath = (session: string, tree: string) => `/changes?${new URLSearchParams({ session, tree })}`
 
 class Router {
   place = $state.raw<Place>(placeOf(new URL(location.href)))

@@ -33,6 +33,8 @@ async fn the_page_is_at_each_screens_address_and_asks_for_its_files_below_a_hash
         "/",
         "/s/ses_anything",
         "/new",
+        "/search",
+        "/changes",
         "/approvals",
         "/worktrees",
         "/agents",

@@ -18,6 +18,10 @@ describe('recent directories', () => {
     expect(recentDirectories(rows, 'me').map((one) => one.directory)).toEqual(['/a'])
   })
 
+  it('leave out the directory that a session has of its own', () => {
+    expect(recentDirectories([row('/data/work/ses_a', '1', { id: 'ses_a' }), row('/a', '1', { id: 'ses_b' })], 'me').map((one) => one.directory)).toEqual(['/a'])
+  })
+
   it('leave out where only others work, and end somewhere', () => {
     expect(recentDirectories([row('/theirs', '1', { owner: 'you' })], 'me')).toEqual([])
     expect(recentDirectories(Array.from({ length: 20 }, (_, at) => row(`/${at}`, String(at + 10))), 'me').length).toBe(8)

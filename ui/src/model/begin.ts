@@ -11,11 +11,12 @@ export interface Recent {
   touchedAt: string
 }
 
-/** Where one was last, the newest first: of a session in a worktree, where that was entered from. */
+/** Where one was last, the newest first: of a session in a worktree, where that was entered from. A session's own directory is nobody else's. */
 export function recentDirectories(rows: Iterable<Session>, me: string): Recent[] {
   const found = new Map<string, Recent & { isMine: boolean }>()
   for (const row of rows) {
     const directory = row.worktree?.home ?? row.directory
+    if (directory.endsWith(`/${row.id}`)) continue
     const before = found.get(directory)
     const isMine = row.owner === me || (before?.isMine ?? false)
     const touchedAt = before && before.touchedAt > row.touched_at ? before.touchedAt : row.touched_at

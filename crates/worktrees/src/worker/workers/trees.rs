@@ -496,13 +496,16 @@ mod tests {
         })
     }
 
+    /// A call of no session, behind the wall or not.
+    type Call = fn(&GroundWorkers, SnapshotStoreSeen, bool) -> TreeReply<'_, ()>;
+
     /// Calls of no session run git in repositories that agents have written, as what is asked of one.
     #[tokio::test]
     async fn what_is_asked_of_no_session_is_behind_the_wall_if_somebody_says_so() {
         let data = tempfile::tempdir().unwrap();
         let store = SnapshotStoreSeen::default;
         for walled in [true, false] {
-            let calls: [fn(&GroundWorkers, SnapshotStoreSeen, bool) -> TreeReply<'_, ()>; 4] = [
+            let calls: [Call; 4] = [
                 |workers, _, walled| {
                     Box::pin(async move { drop(workers.sweep(Duration::ZERO, walled).await) })
                 },

@@ -3,7 +3,7 @@
 //! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises; `wal` and `wal_buffer` are
 //! what becomes of it in the file). `way_in`, `append`
 //! and `projection` are what is written, `change` how it changes who may do what; `view`, `log`, `outbox`, `timer`,
-//! `people`, `tokens` and `audit` are what is read or small;
+//! `people`, `tokens`, `pushes` and `audit` are what is read or small;
 //! `migrations` is how the tables came to be, `backup` how they are carried elsewhere and back. Nothing of SQLite leaves this room.
 
 mod append;
@@ -25,6 +25,7 @@ mod outbox;
 mod past;
 mod people;
 mod projection;
+mod pushes;
 #[cfg(test)]
 mod query_plan_tests;
 mod reader;

@@ -19,7 +19,7 @@ struct Migration {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Migration; 22] = [
+const STEPS: [Migration; 23] = [
     Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
@@ -42,6 +42,7 @@ const STEPS: [Migration; 22] = [
     Migration { sql: include_str!("../migrations/0020_doors.sql"), then: begin_doors },
     Migration { sql: include_str!("../migrations/0021_questions.sql"), then: |_| Ok(()) },
     Migration { sql: include_str!("../migrations/0022_usage.sql"), then: begin_usage },
+    Migration { sql: include_str!("../migrations/0023_pushes.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

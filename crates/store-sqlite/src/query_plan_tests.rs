@@ -12,6 +12,7 @@ use crate::offers;
 use crate::past;
 use crate::people::{self, somebody_sql};
 use crate::projection::FIRST_SEAT;
+use crate::pushes;
 use crate::row_changes;
 use crate::rules;
 use crate::search;
@@ -136,6 +137,10 @@ fn statements() -> Vec<(String, &'static str)> {
         (tokens::CLEAR_LINKS.into(), "links_expiring"),
         (tokens::DROP_PURPOSE.into(), "tokens_of_person"),
         (tokens::DROP_TURNS.into(), "tokens_of_session"),
+        (pushes::of_person_sql(), "pushes_of_person"),
+        (pushes::of_token_sql(), "PRIMARY KEY"),
+        (pushes::TAKEN_OVER.into(), "pushes_at"),
+        (pushes::TOO_MANY.into(), "pushes_of_person"),
         (ACTIVE_OWNERS.into(), "persons_owners"),
         (MEMBERS.into(), "sqlite_autoindex_groups_1"),
         (OF_ORG.into(), "persons_handle"),

@@ -6,8 +6,8 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
 use crate::{
-    append, approvals, audit, counts, log, names, offers, outbox, past, people, row_changes, rules, search,
-    sight, timer, tokens, tx::SqliteTx, usage, view, way_in,
+    append, approvals, audit, counts, log, names, offers, outbox, past, people, pushes, row_changes, rules,
+    search, sight, timer, tokens, tx::SqliteTx, usage, view, way_in,
 };
 use bytes::Bytes;
 use kernel::{
@@ -378,6 +378,21 @@ impl Credentials for SqliteStore {
     }
     fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
         self.write(0, move |tx| people::remove_account(tx, &by, &agent, &trail))
+    }
+    fn set_push(&self, by: Principal, push: NewPush) -> Reply<'_, bool> {
+        self.write(0, move |tx| pushes::set(tx, &by, &push))
+    }
+    fn remove_push(&self, by: Principal, token: TokenId, trail: Trail) -> Reply<'_, bool> {
+        self.write(0, move |tx| pushes::remove(tx, &by, token, &trail))
+    }
+    fn forget_push(&self, token: TokenId, endpoint: String) -> Reply<'_, ()> {
+        self.write(0, move |tx| pushes::forget(tx, token, &endpoint))
+    }
+    fn pushes(&self, org: OrgId, person: Option<PersonId>) -> Reply<'_, Vec<PushRow>> {
+        self.ask_reader(move |db| pushes::list(db, org, person))
+    }
+    fn push(&self, token: TokenId) -> Reply<'_, Option<PushRow>> {
+        self.ask_reader(move |db| pushes::of(db, token))
     }
 }
 

@@ -3,7 +3,7 @@
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
 //! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `attachment` what goes
 //! along with a message, `disk` the room that words take, `last` the last turn of a session, `marks` what somebody notes about one, `attention` what
-//! needs somebody, `passages` what can be found of what was said, by which `keywords`, `chain` the seals of the audit, `record`
+//! needs somebody, `pushes` where people are told, `passages` what can be found of what was said, by which `keywords`, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
@@ -26,6 +26,7 @@ mod people;
 pub mod plan;
 mod ports;
 pub mod project;
+mod pushes;
 mod rebuild;
 pub mod record;
 mod row_changes;
@@ -52,6 +53,7 @@ pub use passages::*;
 pub use people::*;
 pub use plan::{KeyAnswer, Plan, WriteTx};
 pub use ports::*;
+pub use pushes::*;
 pub use rebuild::{ApprovalStanding, Projection, Standing, rebuild};
 pub use rows::*;
 pub use search::*;

@@ -16,6 +16,7 @@ use crate::outcome::WriteOutcome;
 use crate::passages::{FoundPassage, PassagesQuery};
 use crate::people::*;
 use crate::plan::KeyAnswer;
+use crate::pushes::*;
 use crate::rows::*;
 use crate::search::*;
 use crate::usage::*;
@@ -286,6 +287,23 @@ ports! {
 
         /// Forgets it, and says whether there was one. One transaction with its audit entry.
         Write fn remove_account(by: Principal, agent: String, trail: Trail) -> bool;
+
+        /// Tells whoever came with this credential there from now on, in place of where they were told before with it, and of whoever
+        /// was told in that browser. Of more than `PUSHES_MAX` of a person the oldest go. One transaction with its audit entry. Answers
+        /// `false`, and changes nothing, if they have no credential that is kept.
+        Write fn set_push(by: Principal, push: NewPush) -> bool;
+
+        /// Tells this person nothing there any more, and says whether they were told. One transaction with its audit entry.
+        Write fn remove_push(by: Principal, token: TokenId, trail: Trail) -> bool;
+
+        /// Forgets a place that is not there any more, unless another one has taken its place since.
+        Write fn forget_push(token: TokenId, endpoint: String) -> ();
+
+        /// The places where this person is told, the oldest first; of an org's people, if nobody is named.
+        Read fn pushes(org: OrgId, person: Option<PersonId>) -> Vec<PushRow>;
+
+        /// The place that belongs to this credential.
+        Read fn push(token: TokenId) -> Option<PushRow>;
     }
 
     /// The people of an org, and who may do what.

@@ -22,6 +22,7 @@ mod offers;
 mod outbox;
 mod past;
 mod people;
+mod pushes;
 mod reading;
 mod rechecks;
 mod requests;
@@ -52,6 +53,7 @@ pub use offers::*;
 pub use outbox::*;
 pub use past::*;
 pub use people::*;
+pub use pushes::*;
 pub use reading::*;
 pub use rechecks::*;
 pub use requests::*;
@@ -166,6 +168,11 @@ macro_rules! conformance {
             marks_are_ones_own_and_what_was_seen_is_never_unseen,
             whoever_sees_a_session_may_mark_it_and_nobody_else,
             marks_put_again_under_their_key_are_as_they_are_by_then,
+            // pushes
+            a_push_is_one_credentials_and_outlives_a_restart,
+            a_push_goes_with_its_credential_whichever_way_that_goes,
+            a_browser_tells_one_person_and_a_person_has_so_many_browsers,
+            a_dead_push_is_forgotten_and_not_what_took_its_place,
             // requests
             a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it,
             edited_words_count_once_the_keeper_has_said_yes,

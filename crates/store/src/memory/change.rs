@@ -212,7 +212,9 @@ impl PeopleTx for Contents {
             }),
             PeopleWrite::Token(row) => {
                 unused("token", people.tokens.contains_key(&row.token))?;
-                people.tokens.insert(row.token, StoredToken { row, last_used: None, before: None });
+                people
+                    .tokens
+                    .insert(row.token, StoredToken { row, last_used: None, before: None, push: None });
             }
             PeopleWrite::Secret { token, hash, old_until, used } => {
                 people.tokens.entry(token).and_modify(|token| {

@@ -394,6 +394,21 @@ impl Credentials for MemoryStore {
     fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
         self.step(move |contents| contents.remove_account(&by, agent, &trail))
     }
+    fn set_push(&self, by: Principal, push: NewPush) -> Reply<'_, bool> {
+        self.step(move |contents| contents.set_push(&by, push))
+    }
+    fn remove_push(&self, by: Principal, token: TokenId, trail: Trail) -> Reply<'_, bool> {
+        self.step(move |contents| contents.remove_push(&by, token, &trail))
+    }
+    fn forget_push(&self, token: TokenId, endpoint: String) -> Reply<'_, ()> {
+        self.step(move |contents| contents.forget_push(token, &endpoint))
+    }
+    fn pushes(&self, org: OrgId, person: Option<PersonId>) -> Reply<'_, Vec<PushRow>> {
+        self.step(move |contents| contents.people.pushes(org, person))
+    }
+    fn push(&self, token: TokenId) -> Reply<'_, Option<PushRow>> {
+        self.step(move |contents| contents.people.push(token))
+    }
 }
 
 impl People for MemoryStore {

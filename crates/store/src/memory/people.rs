@@ -43,6 +43,8 @@ pub(super) struct StoredToken {
     pub(super) last_used: Option<Moment>,
     /// The secret before this one, and until when it counts.
     pub(super) before: Option<([u8; 32], Moment)>,
+    /// Where its person is told, with it.
+    pub(super) push: Option<PushRow>,
 }
 
 impl Somebody {
@@ -204,6 +206,18 @@ impl People {
         views
     }
 
+    pub(super) fn pushes(&self, org: OrgId, person: Option<PersonId>) -> Vec<PushRow> {
+        let all = self.tokens.values().filter_map(|token| token.push.as_ref());
+        let theirs = all.filter(|push| person.is_none_or(|person| person == push.person));
+        let mut rows: Vec<_> = theirs.filter(|push| self.of(org, push.person).is_some()).cloned().collect();
+        rows.sort_by_key(|push| (push.since, push.token));
+        rows
+    }
+
+    pub(super) fn push(&self, token: TokenId) -> Option<PushRow> {
+        self.tokens.get(&token)?.push.clone()
+    }
+
     pub(super) fn put_person(&mut self, org: OrgId, new: NewPerson, is_host: bool, made_at: Moment) {
         let NewPerson { person, handle, name, email, role } = new;
         let (has_password, disabled_at) = (false, None);
@@ -265,6 +279,39 @@ impl Contents {
             if let Some(token) = self.people.tokens.get_mut(&token) {
                 token.last_used = token.last_used.max(Some(at));
             }
+        }
+        self.committed();
+    }
+
+    pub(super) fn set_push(&mut self, by: &Principal, push: NewPush) -> bool {
+        let NewPush { place, trail } = push;
+        let Some(token) = by.credential.filter(|token| self.people.tokens.contains_key(token)) else {
+            return false;
+        };
+        let taken = |push: &PushRow| push.place.endpoint == place.endpoint && push.place.auth == place.auth;
+        for other in self.people.tokens.values_mut() {
+            other.push = other.push.take().filter(|push| !taken(push));
+        }
+        let row = PushRow { token, person: by.person, place, since: trail.at };
+        self.people.tokens.entry(token).and_modify(|token| token.push = Some(row));
+        let theirs = self.people.pushes(by.org, Some(by.person));
+        for old in &theirs[..theirs.len().saturating_sub(PUSHES_MAX)] {
+            self.people.tokens.entry(old.token).and_modify(|token| token.push = None);
+        }
+        self.done(by, AuditSubject::named(token), &trail);
+        true
+    }
+
+    pub(super) fn remove_push(&mut self, by: &Principal, token: TokenId, trail: &Trail) -> bool {
+        let theirs = self.people.tokens.get_mut(&token).filter(|token| token.row.person == by.person);
+        let gone = theirs.and_then(|token| token.push.take());
+        self.done(by, AuditSubject::named(token), trail);
+        gone.is_some()
+    }
+
+    pub(super) fn forget_push(&mut self, token: TokenId, endpoint: &str) {
+        if let Some(token) = self.people.tokens.get_mut(&token) {
+            token.push = token.push.take().filter(|push| push.place.endpoint != endpoint);
         }
         self.committed();
     }

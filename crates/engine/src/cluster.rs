@@ -21,14 +21,14 @@ use crate::{
 };
 use agent::Background;
 use kernel::{
-    Claim, Errand, GroundPath, MergeHow, MessageId, PersonId, RequestId, Return, SessionId, Term, Turn,
+    Claim, Errand, Fact, GroundPath, MergeHow, MessageId, PersonId, RequestId, Return, SessionId, Term, Turn,
 };
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
 use store::{StoredFact, Verdict};
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// An answer of the port that takes a while. A look is given up when its caller drops it.
 pub type ClusterReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -90,6 +90,9 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     fn await_verdict(&self, request: RequestId) -> oneshot::Receiver<Verdict>;
     /// A number that grows whenever any session has changed.
     fn changes(&self) -> watch::Receiver<u64>;
+    /// What people may be told of elsewhere, in every session that this node keeps, from now on: questions and what becomes of them,
+    /// stops, ends of turns. For one listener: none if there is one. What it is too slow for is lost to it.
+    fn news(&self) -> Option<mpsc::Receiver<(SessionId, Fact)>>;
 
     /// This session was refused the claim: it is rung when the claim is free. One that it was offered and cannot use
     /// without this one goes to the next.

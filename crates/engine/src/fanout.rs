@@ -6,14 +6,17 @@
 
 use crate::progress::{ProgressUpdate, SessionProgress};
 use bytes::Bytes;
-use kernel::{MessageId, Number, RequestId, SessionId, Turn};
+use kernel::{Fact, MessageId, Number, RequestId, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use store::{StoredFact, Verdict};
-use tokio::sync::{broadcast, oneshot, watch};
+use store::{StoredEntry, StoredFact, Verdict};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Facts and live words that a watcher may lag behind before it is cut off.
 const LAG_MAX: usize = 256;
+
+/// News that whoever tells it elsewhere may lag behind before it loses some.
+const NEWS_MAX: usize = 1_024;
 
 /// Watchers and waiters among whom it is worth to look for those who gave up.
 const SWEEP_MIN: usize = 64;
@@ -66,6 +69,7 @@ pub enum SessionUpdate {
 pub(crate) struct Fanout {
     subscribers: Mutex<Subscribers>,
     changed: watch::Sender<u64>,
+    news: OnceLock<mpsc::Sender<(SessionId, Fact)>>,
 }
 
 #[derive(Debug, Default)]
@@ -118,7 +122,28 @@ impl Fanout {
         self.changed.subscribe()
     }
 
+    /// What people may be told of elsewhere, for one listener.
+    pub(crate) fn news(&self) -> Option<mpsc::Receiver<(SessionId, Fact)>> {
+        let (tell, told) = mpsc::channel(NEWS_MAX);
+        self.news.set(tell).ok().map(|()| told)
+    }
+
+    fn tell_news(&self, session: SessionId, facts: &[StoredFact]) {
+        let Some(listener) = self.news.get() else { return };
+        let rules = facts.iter().filter_map(|fact| match &fact.entry {
+            StoredEntry::Rule(fact) if is_news(fact) => Some(fact),
+            StoredEntry::Rule(_) | StoredEntry::Story { .. } => None,
+        });
+        for fact in rules {
+            // Nobody who appends waits for somebody who tells.
+            if let Err(mpsc::error::TrySendError::Full(_)) = listener.try_send((session, fact.clone())) {
+                tracing::warn!(%session, "there is more news than can be told");
+            }
+        }
+    }
+
     pub(crate) fn tell_facts(&self, session: SessionId, facts: Vec<StoredFact>) {
+        self.tell_news(session, &facts);
         if let Some(ring) = self.sender_of(session) {
             for fact in facts {
                 // No receiver is no error: it left between the look and the word.
@@ -235,4 +260,16 @@ pub(crate) fn newer_than(told: &SessionUpdate, at: Number) -> bool {
         SessionUpdate::Fact(shared) => shared.fact.number > at,
         SessionUpdate::Live(_) | SessionUpdate::Progress(_) => true,
     }
+}
+
+/// True of what people may be told of while they look elsewhere.
+fn is_news(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::Asked { .. }
+            | Fact::Answered { .. }
+            | Fact::Lapsed { .. }
+            | Fact::StopAsked { .. }
+            | Fact::TurnEnded { .. }
+    )
 }

@@ -5,7 +5,7 @@
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns), `background` (what turns leave running),
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `ground_rights` (for whom), `worktrees` (what
-//! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the
+//! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log), `pushes` (what people are told on their devices). `cluster` is the
 //! port for whatever crosses sessions or nodes, `node` what this node does for it. `approvals` is what agents ask. `people` is
 //! who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox
 //! rows, `slash_command` knows the commands of agents, `sealer` chains the audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only
@@ -42,6 +42,7 @@ mod own_word;
 mod people;
 mod ports;
 mod progress;
+mod pushes;
 mod ready;
 mod refused_reads;
 mod roster;
@@ -102,6 +103,7 @@ pub use ports::{
     TreeSeen, TreeSinceBase, Trees, TreesError, UndoPreview, UndoStep, UndoneTurn, WallProver,
 };
 pub use progress::{ProgressUpdate, SessionProgress, WorkPhase, WorkProgress};
+pub use pushes::{OutgoingPush, PushPort, PushReply, Pushed};
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use roster::Lists;
 pub use timeline::{SaidView, TurnView};
@@ -116,9 +118,9 @@ pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Day, DiskTotals,
     Doing, Expected, Gauges, GrantRow, GroupRow, Hand, Head, LastTurn, LoginRow, Marks, Need, NewOrg,
     NewPerson, NodeRow, OfferRow, OrgRow, OrgSettings, Outgoing, OutgoingKind, OutgoingState, PassageKind,
-    PersonRow, Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionCounts,
-    SessionFilter, SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView, UsageRow,
-    UsageSum, Wanted, Which, WhichApprovals,
+    PersonRow, Purpose, PushPlace, PushRow, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow,
+    SessionCounts, SessionFilter, SessionRow, StoredEntry, StoredFact, Thing, TitleBy, TokenRow, TokenView,
+    UsageRow, UsageSum, Wanted, Which, WhichApprovals,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{

@@ -5,11 +5,11 @@ use super::{Cluster, ClusterReply, Happened, Node, Ring};
 use crate::fanout::{Fanout, SessionUpdate};
 use crate::lease::Lease;
 use crate::progress::SessionProgress;
-use kernel::{Claim, MessageId, RequestId, SessionId, Term};
+use kernel::{Claim, Fact, MessageId, RequestId, SessionId, Term};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use store::Verdict;
-use tokio::sync::{Notify, broadcast, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 /// The cluster of one process, whose only node keeps everything.
 #[derive(Debug, Default)]
@@ -120,6 +120,10 @@ impl Cluster for LocalCluster {
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.fanout.changes()
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<(SessionId, Fact)>> {
+        self.fanout.news()
     }
 
     fn wait_for(&self, claim: Claim, session: SessionId) {

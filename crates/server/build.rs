@@ -13,6 +13,8 @@ use std::{env, fs, io};
 
 /// Where the page says that the hash belongs.
 const PLACEHOLDER: &str = "/ui/@/";
+/// What runs without a page.
+const WORKER: &str = "service_worker.js";
 /// Of which sources it was built; nobody asks for that.
 const STAMP: &str = "sources.sha256";
 /// Hexadecimal digits of the hash in an address: enough that no two builds meet.
@@ -27,6 +29,11 @@ fn main() -> io::Result<()> {
     collect(&dist, &dist, &mut files)?;
     files.remove(STAMP);
     let hash = hash_of(&files);
+    // The service worker is served at the top of the server, and names files below the hash.
+    if let Some(worker) = files.get_mut(WORKER) {
+        let text = String::from_utf8(std::mem::take(worker)).map_err(io::Error::other)?;
+        *worker = text.replace(PLACEHOLDER, &format!("/ui/{hash}/")).into_bytes();
+    }
     // The page itself is not below the hash: it says which one is the newest.
     let page = files.remove("index.html").ok_or_else(|| io::Error::other("ui/dist has no index.html"))?;
     let page = String::from_utf8(page).map_err(io::Error::other)?;

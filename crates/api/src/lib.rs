@@ -29,6 +29,7 @@ mod page;
 mod part;
 mod person;
 mod problem;
+mod push;
 mod queue;
 mod route;
 mod scope;
@@ -89,6 +90,7 @@ pub use person::{
     Person, PersonChange, Right, Role, Who,
 };
 pub use problem::{Code, FilesInTheWay, Invalid, Problem, TouchedSince, UnsureChanges};
+pub use push::{NewPush, Push, PushKeys, Pushes};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{

@@ -50,14 +50,16 @@ pub(crate) const SCREENS: [&str; 18] = [
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' blob: data:; font-src 'self'; worker-src 'self'; manifest-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-                      require-trusted-types-for 'script'; trusted-types svelte-trusted-html homing-worker";
+                      require-trusted-types-for 'script'; trusted-types svelte-trusted-html homing-worker homing-push";
+/// The program that shows notifications without a page. It is for everything below it, so it is at the top.
+pub(crate) const WORKER: &str = "/service_worker.js";
 /// A year: as long as anybody keeps anything.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// True if this is a screen of the app or a file of it, which nobody needs to be anybody for.
 pub(crate) fn has(path: &str) -> bool {
     let is_session = path.strip_prefix("/s/").is_some_and(|id| !id.contains('/'));
-    is_session || path.starts_with("/ui/") || SCREENS.contains(&path)
+    is_session || path.starts_with("/ui/") || path == WORKER || SCREENS.contains(&path)
 }
 
 /// The page at the address of each screen.
@@ -75,6 +77,17 @@ pub(crate) async fn file(Path((hash, name)): Path<(String, String)>, headers: He
     };
     let mut response = file.answer(&headers);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(FOR_EVER));
+    response
+}
+
+/// The service worker, which browsers ask for again whenever they like: it is the one of this build.
+pub(crate) async fn worker(headers: HeaderMap) -> Response {
+    let found = FILES.iter().find(|(known, _)| WORKER.strip_prefix('/') == Some(known));
+    let Some((_, file)) = found else {
+        return ApiError::new(Code::NoSuchPath, "this build has no notifications").into_response();
+    };
+    let mut response = file.answer(&headers);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 
@@ -161,10 +174,19 @@ mod tests {
 
     #[test]
     fn what_a_screen_is_is_known_by_its_address() {
-        for is in ["/", "/s/ses_1", "/new", "/sign-in", "/ui/0123/app.js"] {
+        for is in ["/", "/s/ses_1", "/new", "/sign-in", "/ui/0123/app.js", "/service_worker.js"] {
             assert!(has(is), "{is}");
         }
-        for not in ["/s/ses_1/more", "/api/v1/me", "/metrics", "/sign-in/", "/newer", "/in/x", "/ui"] {
+        for not in [
+            "/s/ses_1/more",
+            "/api/v1/me",
+            "/metrics",
+            "/sign-in/",
+            "/newer",
+            "/in/x",
+            "/ui",
+            "/service_worker.js/x",
+        ] {
             assert!(!has(not), "{not}");
         }
     }

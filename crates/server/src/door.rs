@@ -11,6 +11,7 @@ use crate::problem::{ApiError, ApiResult};
 use crate::rate_limit::RateLimiter;
 use crate::sign_in::Cookies;
 use crate::sign_in_limit::{SignInLimiter, network_of};
+use crate::web_push::WebPush;
 use api::Code;
 use engine::Engine;
 use kernel::PersonId;
@@ -50,6 +51,8 @@ pub(crate) struct HttpDoor {
     pub(crate) cookies: Cookies,
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
+    /// How people are told on their devices, if they are.
+    pub(crate) push: Option<Arc<WebPush>>,
     pub(crate) metrics: Metrics,
     pub(crate) connections: Arc<Connections>,
     pub(crate) streams: Arc<Places<PersonId>>,
@@ -72,6 +75,7 @@ impl HttpDoor {
             sign_in_limiter: SignInLimiter::new(config.sign_ins_per_minute),
             cookies: Cookies::new(port),
             oidc: config.oidc.clone().map(Oidc::new).transpose()?,
+            push: config.push.as_ref().map(|push| Arc::new(WebPush::new(push))),
             metrics: Metrics::new(),
             connections: Connections::new(ConnectionBounds::new(
                 config.connections_max,

@@ -3,7 +3,7 @@
 //! A request comes in through `listen` (connections, `tls`, their bounds), passes `middleware` (name, origin, credential,
 //! rate; with `hosts`, `proxies`, `rate_limit` and `sign_in_limit`), is read by `extract` and answered by the file of its
 //! resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts into bytes, once for all readers; `problem` turns
-//! refusals into problems. `openapi` is the contract. Nothing here decides anything about sessions: that is the engine's.
+//! refusals into problems. `web_push` posts what people are told on their devices. `openapi` is the contract. Nothing here decides anything about sessions: that is the engine's.
 
 mod agents;
 mod approvals;
@@ -41,6 +41,7 @@ mod people;
 mod places;
 mod problem;
 mod proxies;
+mod pushes;
 mod queue;
 mod rate_limit;
 mod roots;
@@ -58,6 +59,7 @@ mod turns;
 mod usage;
 mod users;
 mod wall;
+mod web_push;
 mod wire;
 mod worktrees;
 
@@ -69,6 +71,7 @@ pub use openapi::document as openapi_document;
 pub use proxies::Network;
 pub use schemes::SCHEMES;
 pub use tls::{Certificate, Tls, TlsError, TlsFiles};
+pub use web_push::PushConfig;
 
 use engine::Engine;
 use kernel::Principal;
@@ -102,6 +105,8 @@ pub struct ServerConfig {
     pub doctor: Option<Arc<dyn Doctor>>,
     /// An identity provider at which people may sign in, too.
     pub oidc: Option<OidcConfig>,
+    /// How people are told on their devices; without it nobody is.
+    pub push: Option<PushConfig>,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<Network>,
     /// Requests of one credential in a second, five times as many at once; 0 is no limit.
@@ -158,6 +163,7 @@ impl ServerConfig {
             program: OwnProgram::unknown(),
             doctor: None,
             oidc: None,
+            push: None,
             trusted_proxies: Vec::new(),
             requests_per_second: 1_000,
             strangers_per_second: 20,

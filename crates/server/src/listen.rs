@@ -64,6 +64,9 @@ impl BoundServer {
     pub(crate) fn new(engine: Engine, config: ServerConfig, listener: TcpListener) -> io::Result<Self> {
         let local_addr = listener.local_addr()?;
         let door = Arc::new(HttpDoor::new(engine, config, local_addr.port())?);
+        if let Some(push) = &door.push {
+            door.engine.start_pushes(push.clone());
+        }
         let router = crate::openapi::finish(crate::openapi::routes(), &door);
         Ok(Self { door, listener, local_addr, router })
     }

@@ -6,7 +6,7 @@ use crate::problem::ApiError;
 use crate::{
     agents, approvals, attachments, audit, bindings, browser_app, browser_stream, doctor, export_import,
     facts, grants, groups, heads, health, link_page, lookups, marks, me, messages, middleware, nodes, orgs,
-    outbox, queue, roots, route, scope, search, sessions, sign_in, tokens, turns, usage, users, wall,
+    outbox, pushes, queue, roots, route, scope, search, sessions, sign_in, tokens, turns, usage, users, wall,
     worktrees,
 };
 use api::Code;
@@ -236,6 +236,8 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(sign_in::sign_out),
     || routes!(me::me, me::change),
     || routes!(me::set_password),
+    || routes!(pushes::list, pushes::set),
+    || routes!(pushes::remove),
     || routes!(users::list, users::add),
     || routes!(users::read, users::change),
     || routes!(users::disable),
@@ -292,6 +294,7 @@ pub(crate) fn finish(router: Router<SharedDoor>, door: &SharedDoor) -> Router {
     router
         .route("/api/v1/openapi.json", get(contract))
         .route("/page.css", get(link_page::style))
+        .route(browser_app::WORKER, get(browser_app::worker))
         .route("/ui/{hash}/{*name}", get(browser_app::file))
         .route("/in/{code}", get(sign_in::look).post(sign_in::spend))
         .route("/in/oidc", get(sign_in::provider::go))

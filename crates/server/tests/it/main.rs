@@ -20,6 +20,7 @@ mod middleware;
 mod outbox;
 mod paces;
 mod people;
+mod pushes;
 mod readiness;
 mod refused_reads;
 mod revoked;

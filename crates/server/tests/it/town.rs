@@ -15,7 +15,7 @@ use kernel::{
     Rights, Role, SessionId, To, TokenId,
 };
 use serde_json::Value;
-use server::{Server, ServerConfig};
+use server::{PushConfig, Server, ServerConfig};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,6 +96,8 @@ impl Town {
         config.requests_per_second = 0;
         config.strangers_per_second = 0;
         config.sign_ins_per_minute = 0;
+        let private_hosts = vec!["127.0.0.1".to_owned()];
+        config.push = Some(PushConfig { seed: [3; 32], contact: None, private_hosts });
         let bound = Server { engine: engine.clone(), config }.bind().await.unwrap();
         let url = bound.url();
         let (stop, stopped) = oneshot::channel();

@@ -509,6 +509,15 @@ fn myself() -> Vec<Row> {
         row("set_password", Takes::OwnPassword, nothing())
             .changes_caller()
             .body(|_| Some(json!({"new": "a long enough password"}))),
+        row("pushes", mine, nothing()),
+        row("set_push", mine, nothing()).changes().body(|names| {
+            // The base point of the curve: anybody's key would do.
+            let p256dh =
+                "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU";
+            let keys = json!({"p256dh": p256dh, "auth": "AAAAAAAAAAAAAAAAAAAAAA"});
+            Some(json!({"endpoint": format!("https://push.example/{}", names.fresh), "keys": keys}))
+        }),
+        row("remove_push", mine, vec![Target::Token(Whom::Me)]).changes().path(|names| vec![&names.token]),
         row("sign_out", Takes::Credential, nothing()).changes_caller(),
         row("make_token", Takes::Mint(Rights::NONE.with(Right::Read)), nothing())
             .way("to read")

@@ -1,5 +1,5 @@
 //! The seal of a data directory: authenticated encryption with the key in `DIR/key`, which no backup of the database
-//! holds, and the audit's key, which is made of it. Made at the first start; without it, what was sealed stays closed.
+//! holds, and the keys that are made of it: the audit's, and ours at push services. Made at the first start; without it, what was sealed stays closed.
 
 use std::fmt;
 use std::fs;
@@ -28,6 +28,7 @@ const FORM: u8 = 1;
 pub(crate) struct FileSeal {
     cipher: XChaCha20Poly1305,
     chain_key: ChainKey,
+    push_seed: [u8; 32],
     is_new: bool,
 }
 
@@ -61,12 +62,18 @@ impl FileSeal {
                 .into());
         };
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
-        Ok(Self { cipher, chain_key: chain_key(&key), is_new })
+        let push_seed = made_of(&key, b"web push");
+        Ok(Self { cipher, chain_key: chain_key(&key), push_seed, is_new })
     }
 
     /// The key of a directory that may have none: nothing is made.
     pub(crate) fn there(dir: &Path) -> Result<Option<Self>> {
         if dir.join(FILE).exists() { Self::of(dir).map(Some) } else { Ok(None) }
+    }
+
+    /// What our key at push services is made of.
+    pub(crate) fn push_seed(&self) -> [u8; 32] {
+        self.push_seed
     }
 
     /// True if the key was made just now.
@@ -77,9 +84,13 @@ impl FileSeal {
 
 /// The audit's key is made of this one, and not the same: whoever learns the one does not know the other.
 fn chain_key(key: &[u8; KEY_BYTES]) -> ChainKey {
+    ChainKey(made_of(key, b"audit chain"))
+}
+
+fn made_of(key: &[u8; KEY_BYTES], purpose: &[u8]) -> [u8; 32] {
     let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("a key of any length will do");
-    mac.update(b"audit chain");
-    ChainKey(mac.finalize().into_bytes().into())
+    mac.update(purpose);
+    mac.finalize().into_bytes().into()
 }
 
 /// Written whole under another name first: a key of which half was lost would open nothing.

@@ -155,6 +155,7 @@ impl BoundDaemon {
         data_dir.withdraw();
         // Right after the database: a start that fails below leaves both, or none of it would be needed.
         let seal = FileSeal::of(&data_dir.path)?;
+        let push_seed = seal.push_seed();
         if seal.is_new() && is_sealed(&store).await? {
             tracing::error!(
                 "{} WAS MISSING beside a database that is not new, and a NEW KEY was made: the audit so far does not verify \
@@ -197,7 +198,7 @@ impl BoundDaemon {
             limits: config.limits(),
         })
         .await?;
-        let bound = open_door(&engine, config, data_dir, &mint, listener, tls.clone()).await;
+        let bound = open_door(&engine, config, data_dir, &mint, listener, tls.clone(), push_seed).await;
         match bound {
             Ok(bound) => {
                 spare.fill();
@@ -373,6 +374,7 @@ async fn open_door(
     mint: &MonotonicMint,
     listener: TcpListener,
     tls: Option<Tls>,
+    push_seed: [u8; 32],
 ) -> Result<BoundServer> {
     let owner = engine.people().host(first_org(mint)).await?;
     let hash = Sha256::digest(data_dir.token_or_fresh()?.as_bytes()).into();
@@ -397,6 +399,7 @@ async fn open_door(
     }
     door.tls = tls;
     door.oidc = config.oidc().map_err(no_provider)?;
+    door.push = config.pushes(push_seed);
     let bound = Server { engine: engine.clone(), config: door }.take(listener);
     let bound = bound.map_err(|why| cannot_listen(&config.listen, &why))?;
     engine.announce(bound.url()).await?;

@@ -3,12 +3,13 @@
 //! A file is read twice: alone, so that a wrong key or value is told with its line, then laid over the defaults, so that
 //! every value comes from the one or the other. Nothing here has a default of its own; a test holds `default.toml` to
 //! these types, to the engine's limits and to the kernel's policy. `agents` is how agents are written, `oidc` how an
-//! identity provider is, `reference` what stands for a secret, `schema` the same types for editors, `terminal` what
+//! identity provider is, `push` how people are told on their devices, `reference` what stands for a secret, `schema` the same types for editors, `terminal` what
 //! commands at a terminal read, `units` durations and
 //! sizes.
 
 pub(crate) mod agents;
 mod oidc;
+mod push;
 pub(crate) mod reference;
 pub(crate) mod schema;
 pub(crate) mod terminal;
@@ -27,6 +28,7 @@ use utoipa::ToSchema;
 use crate::exit::{CliError, Exit};
 use agents::{AgentTable, Enabled};
 use oidc::OidcTable;
+use push::PushTable;
 use units::{Size, Span};
 
 /// Every key with its default and what it means.
@@ -73,6 +75,8 @@ pub(crate) struct Config {
     terminal: terminal::TerminalTable,
     /// The identity provider at which people may sign in.
     oidc: OidcTable,
+    /// How people are told on their devices.
+    push: PushTable,
     /// The things that agents must not see.
     pub(crate) wall: WallTable,
     /// The settings of every agent unless its own table says otherwise.
@@ -371,6 +375,7 @@ impl Config {
                 })?;
             }
         }
+        self.push.pushes(text, [0; 32])?;
         self.oidc.provider(text).map(drop)
     }
 
@@ -480,6 +485,11 @@ impl Config {
     /// The identity provider at which people may sign in, if there is one.
     pub(crate) fn oidc(&self) -> Result<Option<server::OidcConfig>, String> {
         self.oidc.provider("")
+    }
+
+    /// How people are told on their devices, with a key of this seed; none if they are not. It was checked when the file was read.
+    pub(crate) fn pushes(&self, seed: [u8; 32]) -> Option<server::PushConfig> {
+        self.push.pushes("", seed).unwrap_or_default()
     }
 
     /// Promises to sessions.

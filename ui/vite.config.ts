@@ -39,8 +39,10 @@ export default defineConfig(({ command }) => ({
     assetsInlineLimit: 0,
     reportCompressedSize: true,
     rolldownOptions: {
+      // The service worker is a program of its own: the server serves it at the top, because it answers for every page.
+      input: { app: 'index.html', service_worker: 'src/push/service_worker.ts' },
       output: {
-        entryFileNames: 'app.js',
+        entryFileNames: ({ name }) => (name === 'service_worker' ? 'service_worker.js' : 'app.js'),
         chunkFileNames: '[name].js',
         assetFileNames: ({ names }) => (names.some((name) => name.endsWith('.css')) ? 'app.css' : '[name][extname]'),
       },

@@ -36,6 +36,8 @@ export type CollectedWorktree = Schemas['CollectedWorktree']
 export type NewSession = Schemas['NewSession']
 export type AddedPerson = Schemas['AddedPerson']
 export type MadeToken = Schemas['MadeToken']
+export type PushPlaces = Schemas['Pushes']
+export type NewPush = Schemas['NewPush']
 
 /** The most pages of one list that a page of ours asks for: beyond that it says that there are more. */
 const PAGES_MAX = 10
@@ -183,3 +185,8 @@ export const route = (query: RouteQuery) => get<Explained>('/route', query)
 
 // Open questions, all of them.
 export const openApprovals = () => all<Approval>('/approvals')
+
+// Being told in a browser.
+export const pushes = () => get<PushPlaces>('/me/pushes')
+export const setPush = (place: NewPush) => send<unknown>('PUT', '/me/pushes', place, newKey())
+export const removePush = (id: string) => send<unknown>('DELETE', `/me/pushes/${id}`, undefined, newKey())

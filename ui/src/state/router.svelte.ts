@@ -25,6 +25,8 @@ class Router {
   constructor() {
     window.addEventListener('popstate', () => this.#read())
     document.addEventListener('click', (event) => this.#click(event))
+    // A notification was clicked, and this tab is the one that shows what it is about.
+    navigator.serviceWorker?.addEventListener('message', (event) => this.#open(event.data))
   }
 
   go(path: string, how: 'push' | 'replace' = 'push'): void {
@@ -32,6 +34,11 @@ class Router {
     if (to.href === location.href) return
     history[how === 'push' ? 'pushState' : 'replaceState'](null, '', to)
     this.#read()
+  }
+
+  #open(asked: { open?: unknown } | null): void {
+    const path = asked?.open
+    if (typeof path === 'string' && /^\/s\/ses_\w+$/.test(path)) this.go(path)
   }
 
   #read(): void {

@@ -13,7 +13,7 @@ use std::{env, fs, io};
 
 /// Where the page says that the hash belongs.
 const PLACEHOLDER: &str = "/ui/@/";
-/// What runs without a page.
+/// The program that runs without a page.
 const WORKER: &str = "service_worker.js";
 /// Of which sources it was built; nobody asks for that.
 const STAMP: &str = "sources.sha256";

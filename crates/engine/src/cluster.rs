@@ -90,7 +90,7 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     fn await_verdict(&self, request: RequestId) -> oneshot::Receiver<Verdict>;
     /// A number that grows whenever any session has changed.
     fn changes(&self) -> watch::Receiver<u64>;
-    /// What people may be told of elsewhere, in every session that this node keeps, from now on: questions and what becomes of them,
+    /// The news that people may be told elsewhere, of every session that this node keeps, from now on: questions and what becomes of them,
     /// stops, ends of turns. For one listener: none if there is one. What it is too slow for is lost to it.
     fn news(&self) -> Option<mpsc::Receiver<(SessionId, Fact)>>;
 

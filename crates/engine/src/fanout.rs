@@ -122,7 +122,7 @@ impl Fanout {
         self.changed.subscribe()
     }
 
-    /// What people may be told of elsewhere, for one listener.
+    /// The news that people may be told elsewhere, for one listener.
     pub(crate) fn news(&self) -> Option<mpsc::Receiver<(SessionId, Fact)>> {
         let (tell, told) = mpsc::channel(NEWS_MAX);
         self.news.set(tell).ok().map(|()| told)

@@ -71,7 +71,7 @@ impl FileSeal {
         if dir.join(FILE).exists() { Self::of(dir).map(Some) } else { Ok(None) }
     }
 
-    /// What our key at push services is made of.
+    /// The seed of our key at push services.
     pub(crate) fn push_seed(&self) -> [u8; 32] {
         self.push_seed
     }

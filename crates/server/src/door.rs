@@ -51,7 +51,7 @@ pub(crate) struct HttpDoor {
     pub(crate) cookies: Cookies,
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
-    /// How people are told on their devices, if they are.
+    /// Our side of Web Push, if people are told on their devices.
     pub(crate) push: Option<Arc<WebPush>>,
     pub(crate) metrics: Metrics,
     pub(crate) connections: Arc<Connections>,

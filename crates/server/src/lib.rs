@@ -105,7 +105,7 @@ pub struct ServerConfig {
     pub doctor: Option<Arc<dyn Doctor>>,
     /// An identity provider at which people may sign in, too.
     pub oidc: Option<OidcConfig>,
-    /// How people are told on their devices; without it nobody is.
+    /// The settings of telling people on their devices; without them nobody is told.
     pub push: Option<PushConfig>,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<Network>,

@@ -124,7 +124,7 @@ impl PushPort for WebPush {
     }
 }
 
-/// What an answer means, by what can be done about it.
+/// The meaning of an answer, by what can be done about it.
 fn pushed(status: StatusCode, after: Option<Duration>) -> Pushed {
     match status {
         status if status.is_success() => Pushed::Sent,

@@ -107,7 +107,7 @@ pub(super) struct PushSender {
     stopped_by: BTreeMap<(SessionId, Turn), PersonId>,
 }
 
-/// What was tried, and what came of it.
+/// The push that was tried, and what came of it.
 type TriedPush = (WaitingPush, Result<Posted, ViewError>);
 
 /// The end of a try.

@@ -75,7 +75,7 @@ pub(crate) struct Config {
     terminal: terminal::TerminalTable,
     /// The identity provider at which people may sign in.
     oidc: OidcTable,
-    /// How people are told on their devices.
+    /// The settings of telling people on their devices.
     push: PushTable,
     /// The things that agents must not see.
     pub(crate) wall: WallTable,
@@ -487,7 +487,7 @@ impl Config {
         self.oidc.provider("")
     }
 
-    /// How people are told on their devices, with a key of this seed; none if they are not. It was checked when the file was read.
+    /// The settings of telling people on their devices, with a key of this seed; none if nobody is. It was checked when the file was read.
     pub(crate) fn pushes(&self, seed: [u8; 32]) -> Option<server::PushConfig> {
         self.push.pushes("", seed).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::line_of;
 
-/// How people are told on their devices of questions and of turns that are over.
+/// The settings of telling people on their devices of questions and of turns that are over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PushTable {

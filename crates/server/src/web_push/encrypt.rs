@@ -1,4 +1,4 @@
-//! What only one browser can read: RFC 8291, one record of `aes128gcm` (RFC 8188) with a fresh key pair and salt each time.
+//! Encryption for one browser alone: RFC 8291, one record of `aes128gcm` (RFC 8188) with a fresh key pair and salt each time.
 
 use super::{AUTH_BYTES, POINT_BYTES};
 use engine::PushPlace;

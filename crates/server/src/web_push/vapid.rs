@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What we say of ourselves counts for so long; a push service takes a day at most.
+/// The time for which what we say of ourselves counts; a push service takes a day at most.
 const GOOD_FOR: Duration = Duration::from_secs(12 * 60 * 60);
 /// Of so many numbers one is a key: all but one in four thousand million are.
 const CANDIDATES_MAX: u8 = 8;

@@ -1,4 +1,4 @@
-//! What people are told on their devices, as a push service gets it and as their browser reads it: by a double of a push service on
+//! Pushes to people's devices, as a push service gets them and as their browser reads them: by a double of a push service on
 //! loopback, which the configuration allows, and a library of somebody else's for what only a browser can read.
 
 use crate::town::{SOON, Town};
@@ -22,7 +22,7 @@ use web_push_native::p256::SecretKey;
 use web_push_native::p256::elliptic_curve::sec1::ToEncodedPoint;
 use web_push_native::{Auth, decrypt};
 
-/// What a push service got.
+/// A push as the service got it.
 struct Posted {
     browser: String,
     headers: HeaderMap,
@@ -108,7 +108,7 @@ impl Browser {
         assert_eq!((status, code), (200, None));
     }
 
-    /// What it is told, if it is for this browser.
+    /// The words of a push that is for this browser.
     fn read(&self, posted: &Posted) -> Value {
         assert_eq!(posted.browser, self.name);
         let plain = decrypt(posted.body.clone(), &self.secret, &Auth::clone_from_slice(&AUTH)).unwrap();

@@ -207,12 +207,15 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         let [.., a, b, c, d] = ip.octets();
         return is_public_v4(Ipv4Addr::new(a, b, c, d));
     }
-    let is_global = segments[0] & 0xe000 == 0x2000;
-    let is_special = (segments[0] == 0x2001 && segments[1] < 0x200)
-        || (segments[0] == 0x2001 && segments[1] == 0xdb8)
+    let is_special = match segments[0] {
+        // Protocols, and what documents give as examples.
+        0x2001 => segments[1] < 0x200 || segments[1] == 0xdb8,
+        0x3fff => segments[1] < 0x1000,
         // 6to4 stands for an address of IPv4, through somebody else's relay.
-        || segments[0] == 0x2002
-        || (segments[0] == 0x3fff && segments[1] < 0x1000);
+        0x2002 => true,
+        _ => false,
+    };
+    let is_global = segments[0] & 0xe000 == 0x2000;
     is_global && !is_special
 }
 

@@ -517,7 +517,9 @@ fn myself() -> Vec<Row> {
             let keys = json!({"p256dh": p256dh, "auth": "AAAAAAAAAAAAAAAAAAAAAA"});
             Some(json!({"endpoint": format!("https://push.example/{}", names.fresh), "keys": keys}))
         }),
-        row("remove_push", mine, vec![Target::Token(Whom::Me)]).changes().path(|names| vec![&names.token]),
+        row("remove_push", mine, EVERYBODY.map(Target::Token).to_vec())
+            .changes()
+            .path(|names| vec![&names.token]),
         row("sign_out", Takes::Credential, nothing()).changes_caller(),
         row("make_token", Takes::Mint(Rights::NONE.with(Right::Read)), nothing())
             .way("to read")

@@ -1,1 +1,1 @@
-import{Bt as e,Ft as t}from"./app.js";function n(e,n){let r=t(e,n);return r===`now`?`just now`:/ (min|h|d)$/.test(r)?`${r} ago`:`on ${r}`}var r=1024**3,i=t=>t<r?e(t):`${(t/r).toFixed(+(t<10*r))} GiB`;export{n,i as t};
+import{Rt as e,Ut as t}from"./app.js";function n(t,n){let r=e(t,n);return r===`now`?`just now`:/ (min|h|d)$/.test(r)?`${r} ago`:`on ${r}`}var r=1024**3,i=e=>e<r?t(e):`${(e/r).toFixed(+(e<10*r))} GiB`;export{n,i as t};

@@ -1,1 +1,1 @@
-import{Ot as e}from"./app.js";function t(t){let n=[{href:`/people`,label:`People`},{href:`/groups`,label:`Groups`}];return e(t)?[...n,{href:`/roots`,label:`Directories`}]:n}export{t};
+import{jt as e}from"./app.js";function t(t){let n=[{href:`/people`,label:`People`},{href:`/groups`,label:`Groups`}];return e(t)?[...n,{href:`/roots`,label:`Directories`}]:n}export{t};

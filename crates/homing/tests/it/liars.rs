@@ -234,9 +234,11 @@ impl Stage {
         for what in ["changes?turn=1", "changes/file?turn=1&path=work.txt", "files", "readiness"] {
             heard += &http.get(&at(what)).text();
         }
-        for below in ["", "/.git"] {
-            let directories = format!("/api/v1/directories?directory={}{below}", directory.display());
-            heard += &http.get(&directories).text();
+        for asked in [directory.to_path_buf(), directory.join(".git")] {
+            // Who asks by a link for a directory that they may choose is shown that one: the repository did not lead there, they did.
+            if !asked.is_symlink() {
+                heard += &http.get(&format!("/api/v1/directories?directory={}", asked.display())).text();
+            }
         }
         heard += &http.get(&at("undo?turn=1")).text();
         heard += &http.post(&at("undo"), &json!({ "turn": 1, "all": true })).text();

@@ -74,7 +74,7 @@ export const say = (message: NewMessage, key: string) =>
 export const receipt = (id: string) => get<Receipt>(`/messages/${id}`, { words: true })
 export async function wordsOfMessage(id: string): Promise<MessageWords> {
   const told = await receipt(id)
-  return { text: told.text ?? '', by: told.by ?? null, at: told.accepted_at, attachments: told.attachments }
+  return { text: told.text ?? '', by: told.by ?? null, at: told.accepted_at, attachments: told.attachments, door: told.door }
 }
 export const changeMessage = (id: string, change: Record<string, unknown>) =>
   send<Receipt>('PATCH', `/messages/${id}`, change, newKey())

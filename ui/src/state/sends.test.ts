@@ -55,6 +55,18 @@ describe('what was sent here', () => {
     sends = begin()
   })
 
+  it('goes in the order in which it was said, whatever became of the one before', async () => {
+    sends.say(words)
+    sends.say({ ...words, parts: [{ type: 'text', text: 'again' }] })
+    sends.say({ ...words, parts: [{ type: 'text', text: 'elsewhere' }], session: 'ses_b', to: { session: 'ses_b' } })
+    await settle()
+    expect(asked.map(({ message }) => ('text' in message ? message.text : ''))).toEqual(['hello', 'elsewhere'])
+    asked[0]!.fail(refusal(409, 'too_late'))
+    await settle()
+    await settle()
+    expect(asked.map(({ message }) => ('text' in message ? message.text : ''))).toEqual(['hello', 'elsewhere', 'again'])
+  })
+
   it('is there at once, and kept until there is a receipt', async () => {
     sends.say(words)
     expect(sends.all.map((one) => one.state)).toEqual(['sending'])
@@ -117,6 +129,7 @@ describe('what was sent here', () => {
     sends.say(words)
     sends.say(words)
     asked[0]!.fail(refusal(401, 'unauthenticated'))
+    await settle()
     asked[1]!.fail(refusal(409, 'queue_full'))
     await settle()
     sends.back()

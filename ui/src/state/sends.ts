@@ -23,6 +23,8 @@ export interface SendsWorld {
 const KEPT_CHARS_MAX = 512 * 1024
 const AGAIN_MS = 2_000
 const AGAIN_MS_MAX = 30_000
+/** What is said after something else waits no longer for its answer than this: a line that hangs holds up nobody for good. */
+const IN_ORDER_MS_MAX = 5_000
 
 export class Sends {
   all: Outgoing[] = []
@@ -32,6 +34,8 @@ export class Sends {
   #person: string | null = null
   #open = new Map<string, () => void>()
   #busy = new Set<string>()
+  /** The last try of each session. */
+  #last = new Map<string, Promise<void>>()
 
   constructor(world: SendsWorld, changed: () => void, taken: (one: Outgoing, receipt: Receipt) => void) {
     this.#world = world
@@ -102,7 +106,7 @@ export class Sends {
       this.#changed()
       const over = new Promise<void>((resolve) => this.#open.set(one.key, resolve))
       if (under) void under.then((epoch) => this.#meant(one.key, epoch))
-      else void this.#try(one, 0)
+      else void this.#inOrder(one)
       return over
     })
   }
@@ -112,7 +116,23 @@ export class Sends {
     const one = this.#set(key, { under })
     if (!one) return
     this.#keep(one)
-    void this.#try(one, 0)
+    void this.#inOrder(one)
+  }
+
+  /** What is said to a session goes in the order in which it was said: two requests at once may overtake each other. */
+  #inOrder(one: Outgoing): Promise<void> {
+    const { session } = one
+    if (!session) return this.#try(one, 0)
+    const before = this.#last.get(session)
+    const tried = (before ? Promise.race([before, this.#enough()]).then(() => this.#try(one, 0)) : this.#try(one, 0)).finally(() => {
+      if (this.#last.get(session) === tried) this.#last.delete(session)
+    })
+    this.#last.set(session, tried)
+    return tried
+  }
+
+  #enough(): Promise<void> {
+    return new Promise((resolve) => this.#world.after(IN_ORDER_MS_MAX, resolve))
   }
 
   async #try(one: Outgoing, tries: number): Promise<void> {

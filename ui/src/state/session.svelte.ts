@@ -98,7 +98,9 @@ export class SessionState {
       live.hear((told) => this.#hear(told)),
       outgoing.whenTaken((one, receipt) => {
         if (receipt.session !== this.id) return
-        this.messages.set(receipt.id, { text: textOf(one.parts), by: receipt.by ?? null, at: receipt.accepted_at, attachments: receipt.attachments })
+        // The first receipt names no door, and it was said here.
+        const door = receipt.door ?? 'browser'
+        this.messages.set(receipt.id, { text: textOf(one.parts), by: receipt.by ?? null, at: receipt.accepted_at, attachments: receipt.attachments, door })
         // The receipt of a send does not say what went along.
         if (one.parts.some((part) => part.type !== 'text')) this.wantWhole(receipt.id)
         this.#bump()

@@ -570,9 +570,17 @@ impl GitTrees {
     pub(crate) async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, TreesError> {
         let full = name_of(session, &name)?;
         let snapshot = SnapshotName { session, turn: 0, moment: SnapshotMoment::Removed };
-        if let Some(home) = self.git.home_of(&full).map_err(tree_error)? {
+        match self.git.home_of(&full).map_err(tree_error)? {
             // Otherwise its snapshot could get a name that an older one has already. If it cannot be done now, it is done later.
-            let _ = self.git.take_over(&home, session).await;
+            Some(home) => drop(self.git.take_over(&home, session).await),
+            None => {
+                // Whoever removed it may have been killed before they could say so.
+                let removed = self.git.removed().map_err(tree_error)?;
+                if let Some(gone) = removed.into_iter().find(|removed| removed.name == full) {
+                    self.notes.forget(&full);
+                    return removed_form(gone).ok_or_else(|| refused("it is gone already".to_owned()));
+                }
+            }
         }
         let gone = self.git.remove(&full, &snapshot).await.map_err(tree_error)?;
         self.notes.forget(&full);
@@ -586,11 +594,20 @@ impl GitTrees {
         let full = name_of(wanted.session, &wanted.name)?;
         let removed = self.git.removed().map_err(tree_error)?;
         let mut removed = removed.into_iter();
-        let found = removed
-            .find(|removed| removed.name == full && removed.snapshot.reference == wanted.reference)
-            .ok_or_else(|| refused(format!("nothing is kept as {}", wanted.reference)))?;
-        self.git.take_over(&found.repository, wanted.session).await.map_err(tree_error)?;
-        let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
+        let found =
+            removed.find(|removed| removed.name == full && removed.snapshot.reference == wanted.reference);
+        let (repository, snapshot) = match found {
+            Some(found) => (found.repository, found.snapshot),
+            // One that is back is not among the removed any more.
+            None => self
+                .git
+                .given_back(&full, &wanted.reference)
+                .await
+                .map_err(tree_error)?
+                .ok_or_else(|| refused(format!("nothing is kept as {}", wanted.reference)))?,
+        };
+        self.git.take_over(&repository, wanted.session).await.map_err(tree_error)?;
+        let entered = self.git.restore(&repository, &snapshot, &full).await;
         let entered = entered.map_err(tree_error)?;
         self.note_made(wanted.session, &full).await;
         entered_form(&wanted.name, entered)
@@ -782,6 +799,32 @@ mod tests {
         assert_eq!(before().await, Ok(true), "late, and no trouble");
         let changes = trees.changes(session, directory.clone(), Turn(1), Turn(1)).await.unwrap().unwrap();
         assert_eq!(changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
+    }
+
+    /// A worker that is killed when all is done has told nobody, and the next one is asked the same.
+    #[tokio::test]
+    async fn what_is_done_already_is_the_answer_to_whoever_asks_again() {
+        let (data, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let make =
+            "git init -q && echo one > a && git add a && git -c user.name=a -c user.email=a@b commit -qm one";
+        let made = std::process::Command::new("sh").args(["-c", make]).current_dir(home.path()).status();
+        assert!(made.unwrap().success());
+        let trees = GitTrees::open_at(data.path(), &data.path().join("git")).unwrap();
+        let session = SessionId::from_bits(1);
+        let new = NewWorktree { name: "blue".to_owned(), base: None, branch: None };
+        let home = home.path().canonicalize().unwrap();
+        let entered = trees.enter(session, ground(home), new).await.unwrap();
+        let file = Path::new(entered.directory.for_launch()).join("a");
+        for words in ["two", "three"] {
+            std::fs::write(&file, words).unwrap();
+            let removed = trees.remove(session, "blue".to_owned()).await.unwrap();
+            assert_eq!(trees.remove(session, "blue".to_owned()).await, Ok(removed.clone()), "the newest");
+            let back = trees.restore(removed.clone()).await.unwrap();
+            assert_eq!(trees.restore(removed.clone()).await, Ok(back));
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), words);
+            let other = RemovedTree { reference: format!("{}9", removed.reference), ..removed };
+            assert!(trees.restore(other).await.is_err(), "nothing is kept so");
+        }
     }
 
     /// A list would have to read its largest file otherwise, which takes longer than a request may.

@@ -1,7 +1,7 @@
 //! Giving back a worktree that was removed: every byte, mode and link, and what was staged.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engine::WorkPhase;
 use kernel::SessionId;
@@ -35,7 +35,24 @@ impl Git {
         Ok(made)
     }
 
-    /// The same for another session, on a new branch, `homing/NAME`: to go on from a snapshot beside whoever went on from there already.
+    /// The snapshot of which that worktree was given back, if it is this one, and a directory to go back to. Whoever gave it back may have
+    /// been killed before they could say so.
+    pub async fn given_back(
+        &self,
+        name: &WorktreeName,
+        reference: &str,
+    ) -> Result<Option<(PathBuf, Snapshot)>, GitError> {
+        let Some(record) = self.record(name)? else { return Ok(None) };
+        let snapshot = match self.snapshot_at(&Repository::at_common(&record.common)?, reference).await {
+            Err(GitError::NoSuchSnapshot(_)) => return Ok(None),
+            found => found?,
+        };
+        let is_of_it =
+            record.state == RecordState::Made && record.restoring.as_ref() == Some(&snapshot.commit);
+        Ok(is_of_it.then_some((record.home, snapshot)))
+    }
+
+    /// `restore` for another session, on a new branch, `homing/NAME`: to go on from a snapshot beside whoever went on from there already.
     pub async fn fork(
         &self,
         repository: &Path,

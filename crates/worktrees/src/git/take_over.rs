@@ -2,7 +2,7 @@
 //!
 //! Each session's are taken over when somebody asks for one of them, or after its next turn: copied into our store, found whole,
 //! pointed at there, and only then taken off the person's refs, each if it still is what was copied. Killed in between, a
-//! snapshot is in both places, and the next time goes on. One that is not whole stays where it is; the list of those is a file in the
+//! snapshot is in both places, and the next time goes on; so it is while somebody's git has a lock in the repository. One that is not whole stays where it is; the list of those is a file in the
 //! store, for whoever looks after this machine.
 
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use kernel::SessionId;
 
 use super::copy::COPIED;
 use super::error::GitError;
+use super::leftovers::remove_lock_of;
 use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
 use super::repository::{Repository, open_plain};
 use super::shadow::{ShadowRepository, key, write_whole};
@@ -34,6 +35,14 @@ const PACKED_REFS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 struct OldSnapshot {
     reference: HiddenReference,
     at: SystemTime,
+}
+
+/// The outcome of a take-over.
+struct TakeOverDone {
+    /// The refs that stay where they are.
+    left: Vec<String>,
+    /// The others are gone from the repository.
+    is_deleted: bool,
 }
 
 /// Refs of older versions that are still in a repository.
@@ -59,10 +68,14 @@ impl Git {
             let shadow = self.shadow(&repository)?;
             let old = self.old_snapshots(&shadow, &below).await?;
             let is_all = old.len() <= AT_ONCE_MAX;
-            left = self.take_over_these(&repository, &shadow, old).await?;
+            let taken = self.take_over_these(&repository, &shadow, old).await?;
+            if !taken.is_deleted {
+                return self.note_others(&repository, &store).await;
+            }
             if !is_all {
                 return Ok(());
             }
+            left = taken.left;
         }
         make_private(&store.dir.join(TAKEN_OVER))?;
         write_whole(&note, left.join("\n").as_bytes())?;
@@ -101,13 +114,12 @@ impl Git {
         Ok(out.lines().filter_map(read).collect())
     }
 
-    /// Gives the refs that stay where they are.
     async fn take_over_these(
         &self,
         repository: &Repository,
         shadow: &ShadowRepository,
         old: Vec<OldSnapshot>,
-    ) -> Result<Vec<String>, GitError> {
+    ) -> Result<TakeOverDone, GitError> {
         let store = &shadow.store;
         let _held = self.hold(&store.dir.join(COPIED), &store.dir).await?;
         let old: Vec<_> = old.into_iter().take(AT_ONCE_MAX).collect();
@@ -116,7 +128,7 @@ impl Git {
         let mut copied = store.copied();
         self.copy_each(store, &commits, &mut copied).await?;
         self.step()?;
-        let (mut wishes, mut left) = (String::new(), Vec::new());
+        let (mut taken, mut left) = (Vec::new(), Vec::new());
         for OldSnapshot { reference, at } in old {
             let is_whole = copied.has(&reference.commit);
             let there = store.read(&reference.name);
@@ -126,25 +138,28 @@ impl Git {
             }
             store.point(&reference.name, &reference.commit, true)?;
             store.set_written(&reference, at)?;
-            wishes.push_str(&format!("delete {} {}\n", reference.name, reference.commit));
+            taken.push(reference);
         }
         self.step()?;
         // What is pointed at is remembered as whole from here on.
         store.write_copied(&copied)?;
         self.step()?;
-        if !wishes.is_empty() {
-            self.delete_old(repository, wishes).await?;
-        }
-        Ok(left)
+        let is_deleted = taken.is_empty() || self.delete_old(repository, &taken).await?;
+        Ok(TakeOverDone { left, is_deleted })
     }
 
-    async fn delete_old(&self, repository: &Repository, wishes: String) -> Result<(), GitError> {
+    /// Takes refs off the person's repository. False: git cannot just now, because somebody has a lock there. Nobody waits for that:
+    /// the snapshots are in our store, and the next call goes on.
+    async fn delete_old(&self, repository: &Repository, taken: &[HiddenReference]) -> Result<bool, GitError> {
         let _held = self.hold(&repository.common, &repository.common).await?;
-        let said = self.delete_references(repository, wishes).await?;
-        match said.code {
-            Some(0) => Ok(()),
-            _ => Err(GitError::Git { command: "git update-ref".into(), said: said.complaint }),
+        let mut wishes = String::new();
+        for HiddenReference { name, commit } in taken {
+            // Only we write refs of these names, one at a time: a lock is of a git of ours that was killed.
+            remove_lock_of(&repository.common, name);
+            wishes.push_str(&format!("delete {name} {commit}\n"));
         }
+        let said = self.delete_references(repository, wishes).await?;
+        Ok(said.code == Some(0))
     }
 
     /// The refs of older versions that are still in people's repositories: those that are not whole, and those of sessions that were

@@ -105,6 +105,39 @@ async fn cut_anywhere_a_snapshot_is_in_one_place_or_in_both() {
 }
 
 #[tokio::test]
+async fn the_locks_that_a_killed_deletion_left_on_these_refs_stop_nobody() {
+    let (yard, all) = of_before().await;
+    let lock =
+        |snapshot: &Snapshot| yard.repository.join(".git").join(format!("{}.lock", snapshot.reference));
+    for snapshot in &all {
+        write(&lock(snapshot), b"");
+    }
+    yard.git.take_over(&yard.repository, OWN).await.unwrap();
+    assert_eq!(old(&yard, OWN).len(), 0);
+    assert!(!all.iter().any(|snapshot| lock(snapshot).exists()));
+}
+
+#[tokio::test]
+async fn a_lock_of_somebodys_git_keeps_nobody_from_their_snapshots() {
+    let (yard, all) = of_before().await;
+    let lock = yard.repository.join(".git/packed-refs.lock");
+    write(&lock, b"");
+    yard.git.take_over(&yard.repository, OWN).await.unwrap();
+    for snapshot in &all {
+        assert_eq!(find(&yard, snapshot).await.as_ref(), Some(snapshot));
+    }
+    assert_eq!(old(&yard, OWN).len(), 4, "they go when it is gone");
+    assert!(lock.exists(), "it may be of a living git");
+    let named = yard.git.left_in_repositories();
+    assert!(named[0].references.contains(&format!("refs/homing/{OWN}/*")), "{named:?}");
+
+    fs::remove_file(&lock).unwrap();
+    yard.git.take_over(&yard.repository, OWN).await.unwrap();
+    assert_eq!(old(&yard, OWN).len(), 0);
+    assert_eq!(yard.git.left_in_repositories()[0].references, [format!("refs/homing/{OTHER}/*")]);
+}
+
+#[tokio::test]
 async fn a_snapshot_that_is_not_whole_stays_and_is_named() {
     let (yard, all) = of_before().await;
     let blob = yard.plain(&["rev-parse", &format!("{}:a.txt", all[1].commit)]);

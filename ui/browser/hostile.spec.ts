@@ -59,8 +59,13 @@ async function unharmed(page: Page, where: string): Promise<number> {
 
 /** Unfolds whatever is there to unfold, one after the other: rows change places under it. */
 async function unfoldAll(page: Page): Promise<void> {
-  const folds = page.locator('.timeline button.fold[aria-expanded="false"]')
-  for (let at = 0; at < FOLDS_MAX && (await folds.count()) > 0; at++) await folds.first().evaluate((fold) => (fold as HTMLButtonElement).click())
+  // Found and clicked in one go: a row that is drawn anew in between is not waited for.
+  const unfoldOne = () => {
+    const fold = document.querySelector<HTMLButtonElement>('.timeline button.fold[aria-expanded="false"]')
+    fold?.click()
+    return fold !== null
+  }
+  for (let at = 0; at < FOLDS_MAX && (await page.evaluate(unfoldOne)); at++);
 }
 
 const everywhere = (text: string): PastTurn => ({
